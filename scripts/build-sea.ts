@@ -1,12 +1,12 @@
-// Writes the gateway as a single executable, which needs no Node beside it: `node --import tsx
+// Builds the gateway as a single executable that needs no installed Node: `node --import tsx
 // scripts/build-sea.ts [--out dist/chat-gateway]`, then `node --import tsx scripts/smoke.ts
-// dist/chat-gateway`. It is the Node that runs this script with the program in it, which must be
-// CommonJS to have V8's code cache: with that it starts in nine tenths of the time.
+// dist/chat-gateway`. It is the Node that runs this script with the program embedded. The program
+// is CommonJS, because only that can use V8's code cache, which cuts a tenth of the start time.
 //
-// From Node 25.5 on that is Node's own doing (`node --build-sea`). On earlier lines the program has
-// to be put into the executable by postject, which is fetched into a temporary folder: Node 20, 22
-// and 24 were tried that way. Linux only: elsewhere an executable must also be signed. Exit 1, and
-// why, where it cannot be done.
+// From Node 25.5 on, Node does this itself (`node --build-sea`). On earlier versions postject,
+// which is fetched into a temporary folder, embeds the program: tried with Node 20, 22 and 24.
+// Linux only, because other systems require a signature. If it cannot be built, exits with 1 and
+// prints why.
 
 import { execFileSync } from "node:child_process";
 import {
@@ -26,7 +26,7 @@ import { build } from "esbuild";
 import { PROGRAM } from "./build.ts";
 
 const POSTJECT = "postject@1.0.0-alpha.6";
-/** A text in those executables of Node that look for a program in themselves. */
+/** A text in those Node executables that look for an embedded program. */
 const FUSE = "NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2";
 
 const { values } = parseArgs({
@@ -38,20 +38,20 @@ const give = (why: string): never => {
   process.exit(1);
 };
 
-/** A worker of a single executable gets the path of its program as one argument too many. */
+/** A worker of a single executable gets the program's path as one argument too many. */
 const DROP_PATH = 'if (require("node:cluster").isWorker) process.argv.splice(2, 1);';
 
-/** For createRequire the program is where the executable is. */
+/** createRequire resolves relative to the executable. */
 async function writeCommonJs(file: string): Promise<void> {
   await build({
     ...PROGRAM,
     entryPoints: ["src/main.ts"],
     outfile: file,
     logLevel: "error",
-    // Node 20 has no import() in a single executable: it becomes a call of require.
+    // Node 20 has no import() in a single executable, so each becomes a call of require.
     supported: { "dynamic-import": false },
-    // Strict, as the built file is by being an ES module. After a banner esbuild's own "use strict"
-    // would have no effect.
+    // Strict mode, which the built file has as an ES module. After a banner, esbuild's own "use
+    // strict" would have no effect.
     banner: {
       js: `"use strict"; const programUrl = require("node:url").pathToFileURL(process.execPath).href; ${DROP_PATH}`,
     },
@@ -95,7 +95,7 @@ try {
     `build-sea: ${values.out}, ${(statSync(out).size / 1e6).toFixed(0)} MB, with Node ${process.version}`,
   );
 } catch (error) {
-  // A half-made file is an executable too: Node without the program.
+  // A half-built file is executable too: it is Node without the program.
   rmSync(out, { force: true });
   give((error as Error).message);
 }

@@ -1,19 +1,19 @@
-// Writes the gateway and its conformance suite as one file each, for plain Node:
+// Bundles the gateway and its conformance suite into one file each, for plain Node:
 // dist/chat-gateway.mjs and dist/conformance.mjs (`npm run build`). With --core it writes the
-// reference edition, the core with created keys, books and bills: dist/chat-gateway-core.mjs
-// (`npm run build:core`).
+// reference edition, the core with created keys, books and bills: dist/chat-gateway-core.mjs (`npm
+// run build:core`).
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
 
 const SRC = resolve(import.meta.dirname, "../src");
 
-/** Characters that would end the comment, or that it cannot have as they are. */
+/** Characters that would end the comment or cannot appear in it unescaped. */
 const ESCAPED = /\\|(?<=\*)\/|[^\n -~]/g;
 const escaped = (text: string): string =>
   text.replace(ESCAPED, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** A function whose comment has the texts of files that the program reads (src/embedded.ts). */
+/** A function whose comment contains the text files that the program reads (src/embedded.ts). */
 export function embeddedTexts(src = SRC): string {
   const sections = readdirSync(src, { recursive: true, encoding: "utf8" })
     .filter((path) => /\.(html|css|js|lua)$|^manual\/.*\.md$/.test(path))
@@ -22,7 +22,7 @@ export function embeddedTexts(src = SRC): string {
   return `function EMBEDDED_TEXTS() {/*\n${sections.join("")}\\end\n*/}`;
 }
 
-/** How one file is made of a program. */
+/** esbuild's options for a program in one file. */
 export const ONE_FILE = {
   bundle: true,
   platform: "node",
@@ -33,8 +33,8 @@ export const ONE_FILE = {
 } as const;
 
 /**
- * How the file of the program is made. It gets each of Node's modules where a part begins that
- * needs it; imports of an ES module would load all of them before anything begins.
+ * esbuild's options for the gateway. `require` loads each Node module where the part that needs it
+ * begins; ES imports would load all of them before anything runs.
  */
 export const PROGRAM = {
   ...ONE_FILE,
@@ -46,14 +46,14 @@ export const PROGRAM = {
 /** An entry of src/extensions.ts, on one line or on several. */
 const ENTRY = /^ {2}entry\(.*\),\n|^ {2}entry\(.*\n(?: {4}.*\n)+ {2}\}\),\n/gm;
 
-/** The text of src/extensions.ts with some of its entries. `path`: `money/books`. */
+/** The text of src/extensions.ts with the entries that are kept. `path`: such as `money/books`. */
 export const withEntries = (table: string, isKept: (path: string) => boolean): string =>
   table.replace(ENTRY, (entry) => {
     const [, path = ""] = /import\("\.\/extensions\/(.+)\/index\.ts"\)/.exec(entry) ?? [];
     return isKept(path) ? entry : "";
   });
 
-/** The extensions of the reference edition: what the contract speaks of beyond the core. */
+/** The extensions of the reference edition: what the contract specifies beyond the core. */
 const REFERENCE = ["operations/keys", "money/books", "money/billing"];
 
 /** The text of src/extensions.ts in the reference edition. */
@@ -70,7 +70,7 @@ const referenceExtensions: Plugin = {
   },
 };
 
-/** How the reference edition is made. */
+/** esbuild's options for the reference edition. */
 export const REFERENCE_EDITION = {
   ...PROGRAM,
   entryPoints: { "chat-gateway-core": "src/main.ts" },

@@ -1,12 +1,12 @@
-// The conformance suite against a gateway of its own, both as built files. `GATEWAY` and `SUITE`
-// are dist/chat-gateway.mjs and dist/conformance.mjs, `CORE` dist/chat-gateway-core.mjs:
+// Runs the conformance suite against a gateway that it starts itself. `GATEWAY` and `SUITE` are
+// dist/chat-gateway.mjs and dist/conformance.mjs, `CORE` is dist/chat-gateway-core.mjs:
 //
 //   node --import tsx scripts/conform.ts GATEWAY SUITE        all of it, nothing skipped
 //   node --import tsx scripts/conform.ts GATEWAY SUITE CORE   the level spec, of the reference edition
 //
-// The edition has a key that `keys create` has made. It has no demo model, so the gateway stands
-// behind it as its provider, with the demo configuration. Its bill is for scripts/reconcile.ts with
-// --core. Exit 1 if a check fails or was not made.
+// The reference edition uses a key made by `keys create`. It has no demo model, so its provider is
+// the gateway with the demo configuration. scripts/reconcile.ts --core judges its bill. Exits with
+// 1 if a check fails or is skipped.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ const SUITE_MS = 600_000;
 
 const program = (file: string): Program => ({ args: [file], cwd: process.cwd() });
 
-/** Writes a configuration with free ports, and names its file. */
+/** Writes a configuration with free ports. Returns its path. */
 function configure(name: string, config: object): string {
   const file = join(place, `${name}.json`);
   const data_dir = join(place, name);
@@ -33,7 +33,7 @@ function configure(name: string, config: object): string {
 }
 
 const running: Running[] = [];
-/** Starts a gateway; resolves with its address. */
+/** Starts a gateway. Resolves with its address. */
 function start(file: string, config: string): Promise<string> {
   running.push(launch(program(file), ["--config", config]));
   return within(running.at(-1)!.address, "the gateway to listen");
@@ -49,9 +49,9 @@ async function conform(address: string, key: string, ...more: readonly string[])
 }
 
 async function conformWhole(): Promise<void> {
-  // The suite puts its own configuration in the place of this one, and the gateway takes it over.
+  // The suite overwrites this file with its own configuration, and the gateway reloads it.
   const file = configure("gateway", {
-    apis: ["messages", "responses"], // is read at start
+    apis: ["messages", "responses"], // read at start only
     admin: { port: 0 },
     providers: {},
     models: {},
@@ -60,7 +60,7 @@ async function conformWhole(): Promise<void> {
   const address = await start(gateway, file);
   const options = ["--with-provider", "--provider-config", file];
   await conform(address, "sk-demo", ...options).catch((error: Error) => {
-    console.error(running[0]!.stderr()); // has every fault of the provider too
+    console.error(running[0]!.stderr()); // it also logs every provider error
     throw error;
   });
 }

@@ -1,8 +1,8 @@
-// Writes what the manual's pages take from the program: `npm run docs`. Tests fail
-// while a page differs.
+// Generates the parts of the manual's pages that come from the program: `npm run docs`. Tests fail
+// if a page differs.
 //
-// A table between `<!-- generated: NAME -->` and `<!-- end -->` is written whole. In a table
-// between `<!-- filled: NAME -->` and `<!-- end -->` the first column names what a row is about,
+// A table between `<!-- generated: NAME -->` and `<!-- end -->` is generated completely. In a table
+// between `<!-- filled: NAME -->` and `<!-- end -->` the first column names the subject of the row,
 // the last one is written by hand, and the columns between are filled in.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { programSlots, type CommandOption } from "../src/command-line/command.ts";
@@ -18,7 +18,7 @@ import { VENDOR_ROWS } from "../src/extensions/operations/vendor-models/index.ts
 import { serveCommand } from "../src/program.ts";
 import { checking, formats, installed, VENDORS } from "../test/support/config.ts";
 
-/** What the program knows of one row, by the name of the row. */
+/** What the program states about each row, by the name of the row. */
 type Facts = ReadonlyMap<string, readonly string[]>;
 
 /** A field of the configuration, as the manual states it. */
@@ -30,7 +30,7 @@ interface Field {
   readonly fallback: string;
 }
 
-/** The names that stand for any key of a dictionary of the configuration. */
+/** Placeholders for the keys of the configuration's dictionaries. */
 const PLACEHOLDERS: Readonly<Record<string, string>> = {
   providers: "P",
   models: "M",
@@ -39,7 +39,7 @@ const PLACEHOLDERS: Readonly<Record<string, string>> = {
   "models.M.service_tiers": "T",
 };
 
-/** Longer lists of names are in the text of the page. */
+/** A longer list of names is in the text of the page; the table then says only "name". */
 const MAX_LISTED_NAMES = 12;
 
 const GENERATED: Readonly<Record<string, () => string>> = {
@@ -64,7 +64,7 @@ const FILLED: Readonly<Record<string, () => Facts>> = {
 
 const commands = new Map([["serve", serveCommand], ...installed.family(programSlots.command)]);
 
-/** The names of all commands, errors and metrics, which the manual must have. */
+/** The names of all commands, errors and metrics, which the manual must contain. */
 export const COMMAND_NAMES = [...commands.keys()];
 export const ERROR_CODES = Object.keys(ERRORS);
 export const METRIC_NAMES = Object.keys(FAMILIES);
@@ -78,7 +78,7 @@ export function configurationFields(): Field[] {
   return fieldsIn(configSchema(checking, formats).schema, "", true);
 }
 
-/** The page with current tables. Throws if a row is about something that does not exist. */
+/** Returns the page with current tables. Throws if a row names something that does not exist. */
 export function withTables(page: string): string {
   return page
     .replace(
@@ -99,7 +99,7 @@ function filled(table: string, facts: Facts): string {
     .join("\n");
 }
 
-/** A row may be about several names, of which the facts must be the same. */
+/** Fills in a row. It may name several subjects, whose facts must be equal. */
 function filledRow(line: string, facts: Facts): string {
   const cells = line.split(/(?<!\\)\|/).slice(1, -1);
   const [first = ""] = cells;
@@ -113,7 +113,7 @@ function filledRow(line: string, facts: Facts): string {
   return `|${first}|${known[0]}|${last}|`;
 }
 
-/** The names between backticks. */
+/** The names in backticks. */
 export const namesIn = (text: string): string[] =>
   [...text.matchAll(/`([^`]+)`/g)].map(([, name]) => name!);
 
@@ -139,7 +139,10 @@ function fieldsIn(schema: JsonSchema, path: string, isRequired: boolean): Field[
 const isObjectSchema = (schema: JsonSchema): boolean =>
   withoutNull(schema)["properties"] !== undefined;
 
-/** The schema without null, which the text explains. Of several objects: all their fields. */
+/**
+ * The schema without null, which the page's text explains. Several objects become one with all
+ * their fields.
+ */
 function withoutNull(schema: JsonSchema): JsonSchema {
   const choices = schema["anyOf"] as readonly JsonSchema[] | undefined;
   const [choice, ...others] = (choices ?? []).filter(({ type }) => type !== "null");
@@ -149,7 +152,7 @@ function withoutNull(schema: JsonSchema): JsonSchema {
     : withoutNull(choice);
 }
 
-/** An object with the fields of both. A tag may have the values of both. */
+/** An object schema with the fields of both. A field with fixed values in both has all of them. */
 function united(one: JsonSchema, other: JsonSchema): JsonSchema {
   const [own, more] = [one, other].map(
     ({ properties }) => properties as Record<string, JsonSchema>,
@@ -192,7 +195,7 @@ function commandsTable(): string {
   return tableOf(["Command", "What it does"], rows);
 }
 
-/** A row for each meaning of an option, with the commands in which it has this meaning. */
+/** A row for each meaning of an option, with the commands in which it has that meaning. */
 function optionsTable(): string {
   const rows = new Map<string, string[]>();
   const add = (command: string, [name, option]: readonly [string, CommandOption]): void => {
@@ -226,7 +229,7 @@ const TOOL_CHOICES = {
   auto: "`none`, `auto`",
 };
 
-/** The vendor presets that the gateway itself goes by. */
+/** The vendor presets of the gateway. */
 function providersTable(): string {
   const fields = ["`vendor`", "Default `base_url`", "`thinking`", "`supports`", "`tool_choice`"];
   const rows = [...VENDORS].map(([vendor, { title, dialect, base_url }]) => {
@@ -240,7 +243,7 @@ function providersTable(): string {
   return tableOf(["Provider", ...fields, "Omitted", "Notes"], rows);
 }
 
-/** The parameters that are not sent to a vendor's models, or only not to its reasoning models. */
+/** The parameters that are omitted for a vendor's models, or only for its reasoning models. */
 function omittedBy(vendor: string): string {
   const always = traitsOf({ vendor }, { reasoning: false }).omit;
   const whileReasoning = traitsOf({ vendor }, { reasoning: true }).omit;
@@ -251,7 +254,7 @@ function omittedBy(vendor: string): string {
   return parts.join("; ") || "none";
 }
 
-/** The columns of prices, with what each shows. */
+/** The price columns, with what each shows. */
 const PRICES = {
   "Cache hit": "input_cache_hit",
   "Cache miss": "input_cache_miss",
@@ -260,7 +263,7 @@ const PRICES = {
   Output: "output",
 } as const;
 
-/** The models that `init` writes, with the day of their figures. */
+/** The models that `init` writes, with the date of their figures. */
 function modelsTable(): string {
   const rows = [...VENDOR_ROWS].flatMap(([vendor, { as_of, prices, models }]) =>
     Object.entries(models).flatMap(([model, { context_tokens, price, long_prompts = [] }]) => {

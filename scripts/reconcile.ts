@@ -1,5 +1,5 @@
-// Reconciles the gateway's books, to the pico-unit, with the ledger of a provider: `npm run build
-// && node --import tsx scripts/reconcile.ts [--requests 20000] [--seed N] [--postgres] [--redis]
+// Reconciles the gateway's books, to the pico-unit, with a provider's ledger: `npm run build &&
+// node --import tsx scripts/reconcile.ts [--requests 20000] [--seed N] [--postgres] [--redis]
 // [--self-test]`. It exits with 1 if anything differs. With --core it runs the reference edition,
 // which `npm run build:core` makes.
 //
@@ -77,7 +77,7 @@ function recordOf({ log_segment, log_line, log_sha256, ...row }: JsonObject): Js
     name.endsWith("_tokens") ? Number(value) : value,
   ]);
   const log = { segment: log_segment, line: Number(log_line), sha256: log_sha256 };
-  // This turns Date objects into texts.
+  // Serializing turns Date objects into text.
   return JSON.parse(JSON.stringify({ ...Object.fromEntries(members), log }));
 }
 

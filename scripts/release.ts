@@ -1,12 +1,12 @@
-// Makes everything that is handed out of a version, in dist/release: `npm run release`.
+// Builds all files of a release in dist/release: `npm run release`.
 //
 //   chat-gateway-VERSION.mjs              the built file, for any machine with Node
 //   chat-gateway-VERSION.tgz              the package, for npx and npm install
-//   chat-gateway-VERSION-PLATFORM-ARCH    the single executable, which brings its Node along
+//   chat-gateway-VERSION-PLATFORM-ARCH    the single executable, which includes Node
 //   SHA256SUMS                            as `sha256sum --check` reads it
 //
-// `-- --without-executable` leaves out the executable: scripts/build-sea.ts says where it cannot be
-// made. On Node before 25.5 it needs a package that npm fetches; nothing else here needs a network.
+// `-- --without-executable` omits the executable: scripts/build-sea.ts says where it cannot be
+// built. Before Node 25.5 it needs a package that npm fetches; nothing else here needs a network.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -21,20 +21,20 @@ const NAME = `chat-gateway-${VERSION}`;
 
 const { values } = parseArgs({ options: { "without-executable": { type: "boolean" } } });
 
-/** Runs a command whose failure ends this script. Its output is not that of this script. */
+/** Runs a command and hides its output. If it fails, this script fails. */
 function run(file: string, args: readonly string[]): void {
   execFileSync(file, args, { stdio: ["ignore", "ignore", "inherit"] });
 }
 
 rmSync(FOLDER, { recursive: true, force: true });
 mkdirSync(FOLDER, { recursive: true });
-run("npm", ["pack", "--silent", "--pack-destination", FOLDER]); // which builds first
+run("npm", ["pack", "--silent", "--pack-destination", FOLDER]); // builds first
 copyFileSync(BUILT, join(FOLDER, `${NAME}.mjs`));
 if (!values["without-executable"]) {
   const executable = join(FOLDER, `${NAME}-${process.platform}-${process.arch}`);
   run(process.execPath, ["--import", "tsx", "scripts/build-sea.ts", "--out", executable]);
 }
-// The sums, each printed with the size of its file in bytes.
+// The checksums. Each is printed with the size of its file in bytes.
 const lines = readdirSync(FOLDER).map((name) => {
   const bytes = readFileSync(join(FOLDER, name));
   const digest = createHash("sha256").update(bytes).digest("hex");

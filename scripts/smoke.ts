@@ -1,4 +1,5 @@
-// One call to the gateway, and a look at its console, alone in an empty folder. Exit 1 if it fails.
+// Makes one call to the gateway and one to its console, in an empty folder. Exits with 1 on
+// failure.
 //
 //   node --import tsx scripts/smoke.ts FILE.mjs   the built file, run by this Node
 //   node --import tsx scripts/smoke.ts FILE.tgz   the package, run by npx, which is given no
@@ -20,14 +21,14 @@ const isPackage = copy.endsWith(".tgz");
 const NPX_ENVIRONMENT = { HOME: cwd, npm_config_registry: "http://127.0.0.1:9" };
 
 function programOf(path: string): Program {
-  // It takes an absolute path for a command.
+  // The command must start with "./": npx takes an absolute path for the name of a command.
   if (isPackage) return { command: ["npx", "--yes"], args: [`./${basename(path)}`], cwd };
   return path.endsWith(".mjs") ? { args: [path], cwd } : { command: [path], args: [], cwd };
 }
 
 const program = programOf(copy);
 if (!isPackage) assert.match((await runToEnd(program, ["--version"])).stdout, /^chat-gateway /);
-// With its children, as npx has some.
+// A process group of its own, so that end() also reaches the children that npx starts.
 const { child, ...gateway } = launch(program, ["--port", "0"], {
   detached: true,
   env: isPackage ? NPX_ENVIRONMENT : {},
@@ -62,6 +63,6 @@ assert.ok(page.startsWith("<!doctype html>") && page.endsWith("</html>\n"), "the
 end("SIGTERM");
 const { code } = await within(gateway.ended, "the end after SIGTERM");
 process.off("exit", killAtExit);
-// npx is ended by the same signal, so only the others report how the gateway ended.
+// SIGTERM ends npx itself too, so only the others report how the gateway ended.
 if (!isPackage) assert.equal(code, 0, "SIGTERM ends it cleanly");
 console.log(`smoke: ${file} answers`);

@@ -1,16 +1,16 @@
 // Runs the tests: `node --import tsx scripts/test.ts [--sources] [FILE or FOLDER ...]`.
 //
-// `npm test` names none and so runs all but two kinds, which run only where they are named: those
-// with official clients, and those with a PostgreSQL or Redis server of their own.
+// `npm test` names no files and runs all but two kinds, which run only if named: tests with
+// official clients, and tests with their own PostgreSQL or Redis server.
 //
-// It first compiles every source to JavaScript, module by module, into dist/compiled: a test
-// process then starts in a quarter of the time that it takes under tsx. With --sources nothing is
-// compiled: Node runs the sources as they are, which takes Node 22.18. A test file also runs by
-// itself: `node --import tsx --test FILE`.
+// It first compiles each source to a JavaScript module in dist/compiled: a test process then starts
+// in a quarter of the time that it takes under tsx. With --sources nothing is compiled: Node runs
+// the sources directly, which takes Node 22.18. A test file also runs by itself: `node --import tsx
+// --test FILE`.
 //
-// LONG_TESTS=1 is for the long form of all tests (test/support/long.ts), LONG_TESTS=2/4 for that of
-// the second quarter of the files, and the usual form of the others; a file with many cases that
-// each take long tries a quarter of them then, whichever form it has (test/support/long.ts).
+// LONG_TESTS=1 selects the long form of all tests (test/support/long.ts). LONG_TESTS=2/4 selects it
+// for the second quarter of the files, and the short form for the others; a file with many slow
+// cases then runs a quarter of them, in either form.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -37,20 +37,20 @@ const OUT = "dist/compiled";
 const GiB = 1024 ** 3;
 const SUFFIX = ".test.ts";
 /**
- * The processes in which the tests run. Each loads the gateway, which takes most of a second, so
- * they are few; but enough that none is left with much to do when the others have ended.
+ * The number of processes that run the tests. Each loads the gateway, which takes most of a second,
+ * so there are few; but enough that none has much left to do when the others have ended.
  */
 const PROCESSES = 12;
-/** The same for tests in their long form beside others in the usual one. */
+/** The number of processes for tests in their long form, beside others in the short form. */
 const LONG_PROCESSES = 4;
 /**
- * How many of them run at once. The tests wait for processes and timers a third of their time, so
- * the whole suite takes more than there are cores; parts of it often run beside something else.
+ * How many of them run at once. Tests wait for processes and timers a third of their time, so the
+ * whole suite uses more processes than cores; parts of it often run beside other work.
  */
 const CONCURRENCY = { suite: 4, part: 2 };
 /**
- * A process that has not ended by then hangs: it fails, and its name tells which tests it ran. The
- * slowest takes a minute and a half of that in the long form.
+ * A process that takes longer counts as hung: it fails, and its name tells which tests it ran. In
+ * the long form the slowest takes a minute and a half.
  */
 const DEADLINE_MS = 15 * 60_000;
 
@@ -64,7 +64,9 @@ function filesBelow(path: string): string[] {
     .sort();
 }
 
-/** Writes a file all at once and only if it changes: another run of the tests may be reading it. */
+/**
+ * Replaces a file atomically and only if it changes, because another test run may be reading it.
+ */
 function update(file: string, contents: string): void {
   try {
     if (readFileSync(file, "utf8") === contents) return;
@@ -76,7 +78,7 @@ function update(file: string, contents: string): void {
   renameSync(unfinished, file);
 }
 
-/** Lets a module import compiled modules. Suffixes of one length keep the source map correct. */
+/** Makes a module import compiled modules. Suffixes of equal length keep the source map correct. */
 const importingCompiled = (code: string): string =>
   code.replace(/((?:\bfrom |\bimport |\bimport\()"\.[^"]*)\.ts"/g, '$1.js"');
 
@@ -104,13 +106,13 @@ function temporaryFolder(): string {
   const memory = "/dev/shm";
   const inMemory = existsSync(memory) && statfsSync(memory).bavail * statfsSync(memory).bsize > GiB;
   const folder = mkdtempSync(join(inMemory ? memory : tmpdir(), "tests-"));
-  chmodSync(folder, 0o755); // a test becomes another user
+  chmodSync(folder, 0o755); // some tests run as another user
   return folder;
 }
 
 const compiled = (file: string): string => join(OUT, file.replace(/\.ts$/, ".js"));
 
-/** Compiles everything, and writes the program as one file, whose path it returns. */
+/** Compiles everything, and bundles the program into one file. Returns its path. */
 async function prepare(): Promise<string> {
   await compile();
   const program = join(OUT, "gateway.mjs");
@@ -124,7 +126,7 @@ async function prepare(): Promise<string> {
   return program;
 }
 
-/** It takes far longer than any other, so it begins first. */
+/** The slowest test file by far, so it starts first. */
 const SLOWEST = join("test", "conformance.test.ts");
 
 const isClientTest = (file: string): boolean => file.startsWith(join("test", "clients"));
@@ -132,7 +134,7 @@ const isClientTest = (file: string): boolean => file.startsWith(join("test", "cl
 const hasServer = (file: string): boolean =>
   /support\/(postgres|redis)\.ts"/.test(readFileSync(file, "utf8"));
 
-/** The test files below these paths; without any path the usual ones. */
+/** The test files below these paths. Without a path: those of `npm test`. */
 function testsOf(chosen: readonly string[]): string[] {
   const tests = (chosen.length > 0 ? chosen : ["test"])
     .flatMap(filesBelow)
@@ -148,9 +150,9 @@ const spread = (files: readonly string[], count: number): string[][] =>
   Array.from({ length: count }, (_, group) => files.filter((_file, at) => at % count === group));
 
 /**
- * Writes the modules that node:test runs, one a process; it takes them by their names. `long`: the
- * files whose long form is to run though the environment does not say so. They take longest, so
- * they begin first, in processes of their own.
+ * Writes the modules that node:test runs, one per process. It starts them in the order of their
+ * names. `long`: the files that run in the long form although the environment does not request it.
+ * They take longest, so they start first, in their own processes.
  */
 function modulesOf(files: readonly string[], long: readonly string[], folder: string): string[] {
   const usual = files.filter((file) => !long.includes(file));
@@ -185,13 +187,13 @@ if (!values.sources) {
   files = tests.map(compiled);
 }
 const long = files.filter((_file, at) => parts !== undefined && at % parts === part! - 1);
-process.on("SIGINT", () => undefined); // Ctrl-C ends the tests; the folder is removed after that
+process.on("SIGINT", () => undefined); // Ctrl-C ends the tests, and then the folder is removed
 const { status } = spawnSync(
   process.execPath,
   [
     "--enable-source-maps",
     "--test",
-    "--test-reporter=spec", // unlike the one for programs it repeats the failed tests at its end
+    "--test-reporter=spec", // repeats failed tests at the end, unlike the default for pipes
     `--test-concurrency=${positionals.length > 0 ? CONCURRENCY.part : CONCURRENCY.suite}`,
     `--test-timeout=${DEADLINE_MS}`,
     ...modulesOf(files, long, temporary),

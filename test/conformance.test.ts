@@ -1,12 +1,12 @@
-// The conformance suite against this gateway, which passes all of it, and against a gateway that is
-// wrong on purpose in one thing at a time: the check that is about this thing fails, and no other.
-// So each check is known to be able to fail.
+// The conformance suite against this gateway, which passes all checks, and against gateways with
+// one planted fault each: the check for that fault fails, and no other. So every check is known to
+// be able to fail.
 //
-// The short form leaves out the checks that keep a machine busy for seconds. It tries one fault of
-// every twelfth check, others each day, and a fault meets its own check, or all of those about
+// The short form leaves out the checks that load a machine for seconds. It plants one fault for
+// every twelfth check, different ones each day, and a fault meets its own check, or all rules about
 // every answer. With CONFORMANCE_MATRIX=1, as in .ci/run, nothing is left out, and a fault meets
-// the whole suite, one of the level robust its own check. CONFORMANCE_PART=1/2 and 2/2 divide the
-// faults between two processes.
+// the whole suite, except that one of level `robust` meets its own check. CONFORMANCE_PART=1/2 and
+// 2/2 split the faults between two processes.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -39,8 +39,8 @@ import { startWire, startWrongGateway, type Change, type Fault } from "./support
 import { waitFor } from "./support/wait.ts";
 
 /**
- * By the id of the check that must notice; where a check has several, a slash and what is wrong
- * follow the id.
+ * The faults by the id of the check that must notice them. If a check has several faults, a slash
+ * and a name follow the id.
  */
 const FAULTS: ReadonlyMap<string, Fault> = new Map([
   ...specFaults,
@@ -50,14 +50,14 @@ const FAULTS: ReadonlyMap<string, Fault> = new Map([
   ...responsesFaults,
 ]);
 const RPM = 3;
-/** For checks that are to pass: a reply in single bytes takes long on a busy machine. */
+/** For checks that must pass: a reply in single bytes takes long on a busy machine. */
 const PATIENT_MS = 30_000;
 const matrix = process.env["CONFORMANCE_MATRIX"];
 const [PART = 1, PARTS = 1] = (process.env["CONFORMANCE_PART"] ?? "1/1").split("/").map(Number);
 
 /**
- * The demo gateway with the suite's own provider behind a wire, whose clock lets a minute pass
- * before each run, so that the limited key begins anew.
+ * The demo gateway with the suite's own provider, on a clock that moves on a minute before each
+ * run, so that the limited key's window is empty.
  */
 async function bench(t: TestContext, rpm: number | null = null) {
   let clock = 0;
@@ -109,8 +109,8 @@ const failed = (results: readonly Result[]) => results.filter(({ result }) => re
 const isRobust = (check: Pick<Check, "id">): boolean => levelOf(check) === "robust";
 const NOT_ROBUST = CHECKS.filter((check) => !isRobust(check));
 /**
- * What one client or one provider can cost all others: the built file meets these checks in
- * .ci/run.
+ * Whether a check measures how one client or provider can slow down all others. .ci/run runs these
+ * against the built file.
  */
 const isCostly = ({ id }: Pick<Check, "id">): boolean => /^robust\.(cost\.|unread$)/.test(id);
 const isLeftOut = (check: Pick<Check, "id">): boolean => matrix === undefined && isCostly(check);
@@ -119,7 +119,8 @@ const USUAL = CHECKS.filter((check) => !isLeftOut(check));
 const checkOf = (fault: string): string => fault.split("/")[0]!;
 
 /**
- * In the order of the checks' levels: the first fault of each check, the second of each, and so on.
+ * The faults in the order of the checks' levels: the first fault of each check, then each second
+ * one, and so on.
  */
 const ROUNDS: (readonly [string, Fault])[][] = [];
 for (const [name, fault] of FAULTS) {
@@ -132,13 +133,13 @@ for (const [name, fault] of FAULTS) {
 const TRIED_ROUNDS = matrix === undefined ? [todays(ROUNDS[0]!, 12)] : ROUNDS;
 const inPart = <T>(cases: readonly T[]): T[] => cases.filter((_, at) => at % PARTS === PART - 1);
 
-/** The documents of the levels about a vendor's API. */
+/** The documents that the levels of vendors' APIs cite. */
 const SOURCES: Readonly<Record<string, RegExp>> = {
   responses: /^OpenAI API reference, \S/,
 };
 
 describe("conformance", () => {
-  it("waits where the limit of its key makes it, and then asks again", async (t) => {
+  it("waits as long as its key's rate limit demands, and then asks again", async (t) => {
     const { url, run, pass } = await bench(t, 60);
     const waits: number[] = [];
     const results = await run(url, NOT_ROBUST, {
@@ -149,7 +150,7 @@ describe("conformance", () => {
     assert.ok(waits.length > 0 && waits.every((seconds) => seconds <= 60), waits.join(" "));
   });
 
-  it("does not wait for a gateway that refuses a check of robustness", async (t) => {
+  it("does not wait for a gateway that rejects a check of robustness", async (t) => {
     const { url, run } = await bench(t, 1);
     const waits: number[] = [];
     const checks = CHECKS.filter(({ id }) => /^robust\.usage\.(asked|hidden)$/.test(id));
@@ -158,7 +159,7 @@ describe("conformance", () => {
     assert.deepEqual([results.map(({ result }) => result), waits], [["pass", "fail"], []]);
   });
 
-  it("imports nothing but node: modules and its own files", () => {
+  it("imports only node: modules and its own files", () => {
     const names = readdirSync("scripts/conformance", { recursive: true, encoding: "utf8" });
     for (const name of names.filter((each) => each.endsWith(".ts"))) {
       const text = readFileSync(join("scripts/conformance", name), "utf8");
@@ -167,7 +168,7 @@ describe("conformance", () => {
     }
   });
 
-  it("each check has an id of its own, of a level, a source and a title", () => {
+  it("each check has a unique id, a level, a source and a title", () => {
     assert.equal(new Set(CHECKS.map(({ id }) => id)).size, CHECKS.length);
     for (const { id, source, title } of CHECKS) {
       const hasLevel = LEVELS.some((level) => level === levelOf({ id }));
@@ -184,7 +185,7 @@ describe("a wrong gateway", () => {
     assert.deepEqual([...noticed].sort(), CHECKS.map(({ id }) => id).sort());
   });
 
-  it("passes every check while it has no fault", async (t) => {
+  it("passes every check while no fault is planted", async (t) => {
     const { url, run } = await bench(t);
     const wrong = await startWrongGateway(t, url);
     const results = await run(wrong.url, USUAL, { deadlineMs: PATIENT_MS });
@@ -192,7 +193,9 @@ describe("a wrong gateway", () => {
     assert.equal(results.length, USUAL.length);
   });
 
-  /** The faults that were not noticed by their own check alone, of a gateway of their own. */
+  /**
+   * The faults that their own check missed or another check noticed, all tried in one new gateway.
+   */
   async function surprises(
     t: TestContext,
     faults: readonly (readonly [string, Fault])[],
@@ -220,9 +223,9 @@ describe("a wrong gateway", () => {
     assert.deepEqual(await surprises(t, faults, NOT_ROBUST), []);
   });
 
-  // A gateway remembers what went wrong at a provider. But each check has models of its own there,
-  // so one gateway can have one fault of each check.
-  describe("so it does where the provider has a part in it", { concurrency: 4 }, () => {
+  // A gateway remembers failures of a provider. But each check has its own models there, so one
+  // gateway can have one fault for each check.
+  describe("whose fault involves the provider does so too", { concurrency: 4 }, () => {
     for (const [index, round] of inPart([...TRIED_ROUNDS.entries()])) {
       const faults = round.filter(([id]) => isRobust({ id }));
       it(`in ${faults.length} faults, number ${index + 1} of their checks`, async (t) => {
@@ -237,7 +240,7 @@ describe("the command", () => {
   const conformance = (url: string, words: string) =>
     runToEnd(program, ["--base-url", url, "--key", "sk-demo", ...words.split(" ")]);
 
-  it("prints a scorecard, says why it skips, and exits with 0 when nothing failed", async (t) => {
+  it("prints a scorecard, says why it skips checks, and exits with 0 when nothing failed", async (t) => {
     const { url } = await bench(t);
     const only = "spec.healthz,spec.model.canonical,spec.limit.code";
     const { code, stdout } = await conformance(url, `--level spec --only ${only}`);
@@ -251,7 +254,7 @@ describe("the command", () => {
     assert.match(stdout, /^spec +5 checks: 2 passed, 0 failed, 3 skipped$/m);
   });
 
-  it("sends headers of one's own with every request, and refuses what is none", async (t) => {
+  it("sends custom headers with every request, and rejects malformed ones", async (t) => {
     const heard: string[] = [];
     const server = http.createServer(({ headers }, res) => {
       heard.push(`${headers["x-route"]}, id ${headers["x-request-id"]}`);
@@ -259,12 +262,12 @@ describe("the command", () => {
     });
     const url = await listening(t, server);
     await conformance(url, "--only spec.healthz --header x-route=a=b");
-    // Without an id of the client's, which would keep the gateway from making one.
+    // No id from the client, which the gateway would use instead of generating one.
     assert.deepEqual([...new Set(heard)], ["a=b, id undefined"]);
     assert.equal((await conformance(url, "--header x-route")).code, 2);
   });
 
-  it("shows what was expected and what came, and exits with 1", async (t) => {
+  it("shows what was expected and what was received, and exits with 1", async (t) => {
     const { url } = await bench(t);
     const wrong = await startWrongGateway(t, url);
     wrong.turn(FAULTS.get("spec.error.code"));
@@ -283,7 +286,7 @@ describe("the command", () => {
     );
   });
 
-  it("starts its own provider, says how the gateway is to be configured, and begins when it is", async (t) => {
+  it("starts its own provider, prints how to configure the gateway, and begins once it is configured", async (t) => {
     const file = join(folder(), "gateway.json");
     const { url, gateway } = await startGateway(t, demo());
     const only = "robust.usage,robust.leaving";
@@ -319,7 +322,7 @@ describe("the command", () => {
     });
   }
 
-  it("waits for nothing without a deadline, and says what it waited for", async (t) => {
+  it("gives every wait a deadline, and says what it waited for", async (t) => {
     const silent = await listening(
       t,
       http.createServer(() => undefined),

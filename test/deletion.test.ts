@@ -1,6 +1,6 @@
 // Each extension can be deleted: without its folder and its line in src/extensions.ts the rest has
-// no type errors, is one file, and answers a request. The extensions that import it go with it;
-// their READMEs say so.
+// no type errors, builds into one file, and answers a request. The extensions that import it are
+// deleted with it; their READMEs say so.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -19,7 +19,7 @@ import { speak, startProvider } from "./support/provider.ts";
 
 const crossing = importsIn("src/extensions").filter(({ to }) => to.startsWith("src/extensions/"));
 
-/** The extension itself, and those that import it, directly or through others. */
+/** The extension itself, and all that import it, directly or indirectly. */
 function withDependents(name: string): ReadonlySet<string> {
   const deleted = new Set([name]);
   let size = 0;
@@ -81,13 +81,14 @@ async function assertServes(t: TestContext, place: string): Promise<void> {
 }
 
 describe("an extension that is deleted", () => {
-  it("leaves the core alone, if all are", async (t) => {
+  it("leaves a core that builds and serves, if all are deleted", async (t) => {
     const place = copyWithout(new Set(names));
     assertNoTypeErrors(place);
     await assertServes(t, place);
   });
 
-  // Each takes seconds, so the suite tries some of them: other ones each day, a twelfth in .ci/run.
+  // Each takes seconds, so the suite tries some of them: different ones each day, a twelfth in
+  // .ci/run.
   for (const name of todays(names, 48)) {
     const others = [...withDependents(name)].filter((other) => other !== name);
     const together = others.length > 0 ? `, together with ${others.join(", ")} that import it` : "";

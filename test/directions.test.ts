@@ -1,5 +1,5 @@
-// Which folder may import which: the table that keeps the core readable and the extensions
-// deletable. Types count like code.
+// Which folder may import which: this keeps the core readable and the extensions deletable. Imports
+// of types count too.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -7,14 +7,14 @@ import { basename, dirname } from "node:path";
 import { describe, it } from "node:test";
 import { extensionOf, foldersIn, importsIn, type Import } from "./support/sources.ts";
 
-/** Files of the core that every folder may import. They import none but each other. */
+/** Files of the core that every folder may import. They import only each other. */
 const LEAVES = ["clock", "diagnose", "hash", "ids", "pieces", "turns", "version"].map(
   (name) => `src/core/${name}.ts`,
 );
 
 /**
- * What a folder of the core may import beside node:, the leaves and itself: folders of the core, or
- * single files of them.
+ * What a folder of the core may import besides node:, the leaves and itself: folders or single
+ * files of the core.
  */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   schema: [],
@@ -34,7 +34,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** What extensions may import beside other extensions. */
+/** What extensions may import besides other extensions. */
 const FOR_EXTENSIONS = ["src/core/", "src/config/", "src/command-line/", "src/embedded.ts"];
 const isForExtensions = (file: string): boolean =>
   FOR_EXTENSIONS.some((path) => file.startsWith(path));
@@ -61,7 +61,7 @@ const isSource = (file: string): boolean => file.startsWith("src/");
 const readmeOf = (file: string): string =>
   readFileSync(`src/extensions/${extensionOf(file)}/README.md`, "utf8");
 
-/** Whether an import of another extension goes past its index, or is not in the README. */
+/** Whether an import of another extension bypasses its index, or is missing in the README. */
 function isHidden({ from, to }: Import): boolean {
   const [own, other] = [extensionOf(from), extensionOf(to)];
   if (!isExtension(from) || !isExtension(to) || own === other) return false;

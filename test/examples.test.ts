@@ -1,7 +1,6 @@
-// The configurations of scripts/examples and scripts/deploy: `check` takes each of them as it
-// stands, in a folder that has the files and the optional packages that it names, with its secrets
-// in the environment or in files. The schemas of the other deploy files are checked in
-// test/clients.
+// The configurations of scripts/examples and scripts/deploy: `check` accepts each of them
+// unchanged, in a folder with the files and optional packages that it names, and with its secrets
+// in the environment or in files. test/clients checks the schemas of the other deploy files.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -13,19 +12,19 @@ import { folder } from "./support/folder.ts";
 import { secretOf } from "./support/readme.ts";
 
 /**
- * What `check` needs of the optional packages: that they are installed, and a pool that has not
- * connected yet.
+ * Stand-ins for the optional packages. `check` only needs them to be installed, and a pool that has
+ * not connected yet.
  */
 const PACKAGES: Readonly<Record<string, string>> = {
   redis: "module.exports = {};",
   pg: "module.exports = { Pool: class { on() {} async end() {} } };",
 };
 
-/** The names that these secrets have: what is in the pattern's group. */
+/** The names of secrets that the pattern's group captures. */
 const namesIn = (text: string, pattern: RegExp): string[] =>
   [...text.matchAll(pattern)].map(([, name]) => name!);
 
-/** A folder as a gateway would be started in, with this configuration and its secrets in files. */
+/** A folder with this configuration and its secrets in files, as a gateway is started in it. */
 function prepared(text: string, secrets: string): string {
   const cwd = folder();
   const { cert_file, key_file } = certificate();
@@ -48,14 +47,14 @@ const COMPOSE = "scripts/deploy/compose";
 const KUBERNETES = "scripts/deploy/kubernetes";
 
 describe("configurations beside the program", () => {
-  it("has examples", () => assert.ok(EXAMPLES.length >= 4, EXAMPLES.join()));
+  it("exist", () => assert.ok(EXAMPLES.length >= 4, EXAMPLES.join()));
 
   for (const [file, secrets, warnings] of [
     ...EXAMPLES.map((name) => [join("scripts/examples", name), "/run/secrets", /^$/] as const),
     [`${COMPOSE}/gateway/gateway.json`, "/run/secrets", /^[^\n]*warning: admin.plain [^\n]+\n$/],
     [`${KUBERNETES}/gateway.json`, "/run/secrets/chat-gateway", /^$/],
   ] as const)
-    it(`check takes ${file}`, async (t) => {
+    it(`are valid: check accepts ${file}`, async (t) => {
       const text = readFileSync(file, "utf8");
       const names = namesIn(text, /"\$([A-Z_]+)"/g);
       const env = Object.fromEntries(names.map((name) => [name, secretOf(name)]));
@@ -70,7 +69,7 @@ describe("configurations beside the program", () => {
     [COMPOSE, "gateway/gateway.json", "compose.yaml", "> secrets/gateway/"],
     [KUBERNETES, "gateway.json", "kustomization.yaml", "--from-literal="],
   ] as const)
-    it(`the words in ${place}/${words} say how each secret is made`, () => {
+    it(`say how to create each secret: ${place}/${words}`, () => {
       const config = readFileSync(join(place, file), "utf8");
       const names = namesIn(config, /"\$file:\/run\/secrets\/(?:chat-gateway\/)?([^"]+)"/g);
       assert.ok(names.length >= 2);
@@ -78,7 +77,7 @@ describe("configurations beside the program", () => {
       for (const name of names) assert.ok(text.includes(`${made}${name}`), name);
     });
 
-  it("what keeps files of secrets out of the repository lets the configurations in", () => {
+  it("are not ignored by the patterns that keep secret files out of the repository", () => {
     assert.match(readFileSync("scripts/deploy/.gitignore", "utf8"), /^secrets\/$/m);
     assert.match(readFileSync(".gitignore", "utf8"), /^!scripts\/deploy\/\*\*\/gateway\.json$/m);
   });

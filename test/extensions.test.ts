@@ -1,5 +1,5 @@
-// The table of src/extensions.ts says of each extension what it brings, because that decides when
-// it is loaded. Most tests load all of them, and would not see that a configuration loads too few.
+// Each entry of src/extensions.ts must state what its extension provides, because that decides when
+// it is loaded. Most tests load all extensions, so they would not notice one that is missing.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

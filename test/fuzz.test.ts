@@ -1,6 +1,6 @@
-// The fuzzer (scripts/fuzz.ts), in small: a case comes again with its seed and number, and the
-// gateway stands some hundred cases in this process. The hundred thousand, and the test of its
-// judge, are for the script itself.
+// The fuzzer (scripts/fuzz.ts) in small: a seed and a number reproduce a case, and the gateway
+// survives some hundred cases in this process. The script itself runs a hundred thousand, and tests
+// its judge.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";

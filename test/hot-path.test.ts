@@ -1,5 +1,5 @@
-// What one request creates: promises, timers and memory, counted in a gateway that has everything
-// switched on. A change that spends more fails here, however quick the machine is.
+// What one request creates: promises, timers and memory, counted in a gateway with everything
+// switched on. A change that creates more fails here on any machine.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -11,8 +11,9 @@ import { AUTHORIZED, serving, startProvider } from "../scripts/bench/targets.ts"
 import { folder } from "./support/folder.ts";
 
 /**
- * What a gateway may create at most. `kilobytes`: on the heap. `kept`: those of them that outlive a
- * collection of young memory. If a request is kept, each collection copies what it should discard.
+ * The most that a gateway may create. `kilobytes`: on the heap. `kept`: those that survive a
+ * collection of young memory. If a request is retained, each collection copies what it should
+ * discard.
  */
 const WHOLE = { promises: 24, timers: 5, kilobytes: 78, kept: 6 };
 const EVENT = { promises: 0, timers: 0, kilobytes: 7, kept: 3 };
@@ -30,12 +31,12 @@ const excessOf = (what: string, figures: typeof WHOLE, allowed: typeof WHOLE): s
     .map((name) => `${what}: ${figures[name]} ${name}`);
 
 /**
- * A busy machine cuts what is sent into more pieces, each of which costs some memory. A gateway
- * that itself creates more does so in each of these counts.
+ * A busy machine splits sent data into more pieces, each of which costs some memory. A gateway that
+ * itself creates more does so in every try.
  */
 const TRIES = 3;
 
-/** Each line of Node has streams and a compiler of its own. */
+/** Each Node version has its own streams and compiler. */
 const skip = process.version.startsWith("v20.") ? false : "counted on Node 20";
 
 it("the hot path creates no more promises, timers and memory than it is allowed", {

@@ -1,5 +1,5 @@
-// The page "How do I ...?": each task is carried out with its configuration and its lines, against
-// a provider of the test's own. Only addresses, the program's name, and what the test says differ.
+// The page "How do I ...?": each task runs with its configuration and its lines, against the test's
+// own provider. Only addresses, the program's name and the settings in the test differ.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -22,7 +22,7 @@ const CUSTOMER = "sk-of-the-customer";
 const ENV = { DEEPSEEK_API_KEY: "sk-deepseek", ACME_KEY: CUSTOMER };
 const program = [process.execPath, ...quickest(folder()).args].join(" ");
 
-/** The one block below a heading in a language. */
+/** The only block in a language below a heading. */
 function block(heading: string, language = "bash"): string {
   const [, after = ""] = PAGE.split(`\n## ${heading}\n`);
   const blocks = blocksIn(after.split("\n## ")[0]!).filter((each) => each.language === language);
@@ -30,7 +30,7 @@ function block(heading: string, language = "bash"): string {
   return blocks[0]!.text;
 }
 
-/** The task's configuration, with its provider at `url`; on any ports, with books of its own. */
+/** The task's configuration, with its provider at `url`, any ports, and its own books. */
 function configOf(heading: string, url: string, over: object = {}): any {
   const written = JSON.parse(block(heading, "json"));
   const base = {
@@ -49,21 +49,21 @@ function placeOf(config: object): string {
   return place;
 }
 
-/** Runs lines of the page to their end, in this folder. Fails if they do. */
+/** Runs lines of the page in this folder until they end. Rejects if they fail. */
 const shell = (cwd: string, lines: string, env: object = ENV): Promise<string> =>
   runShell(lines.replaceAll("npm start --silent --", program), {
     cwd,
     env: { PATH: process.env["PATH"], ...env },
   });
 
-/** A running gateway, whose books are in `data` of its folder. */
+/** A running gateway whose books are in `data` of its folder. */
 async function running(t: TestContext, config: object) {
   const place = placeOf({ ...config, data_dir: "data" });
   const gateway = await startGateway(t, { ...config, data_dir: join(place, "data") }, {}, ENV);
   return { place, gateway };
 }
 
-/** The same with the task's configuration, and its provider. */
+/** The same with the task's configuration and its provider. */
 async function scene(t: TestContext, heading: string, behaviours: Behaviours, over: object = {}) {
   const provider = await startProvider(t, behaviours);
   return { provider, ...(await running(t, configOf(heading, provider.url, over))) };
@@ -76,7 +76,7 @@ describe("How do I ...?", () => {
     const task = "Cap a customer at 50 dollars a month";
     const usage = { prompt_tokens: 0, completion_tokens: 40, total_tokens: 40 };
     const reply = status(200, { ...completion({ content: "Hello." }), usage });
-    // A dollar a token: 40 dollars fit once.
+    // A dollar a token: the budget has room for 40 dollars once.
     const price = { input_cache_hit: 0, input_cache_miss: 0, output: 1_000_000 };
     const { place, provider, gateway } = await scene(t, task, reply, {
       models: { "deepseek-flash": { price } },
@@ -112,8 +112,8 @@ describe("How do I ...?", () => {
     assert.deepEqual(new Set(keys()), new Set(["Bearer sk-old", "Bearer sk-new"]));
   });
 
-  // That several gateways share limits and books is tested in test/extensions/scale/redis and
-  // test/extensions/money/postgres.
+  // test/extensions/scale/redis and test/extensions/money/postgres test that several gateways share
+  // limits and books.
   it("run on three machines", () => {
     const task = "Run on three machines";
     const { limits, usage } = configOf(task, "http://127.0.0.1:9");
@@ -190,7 +190,7 @@ describe("How do I ...?", () => {
       const body = { model, max_tokens: 100, messages: user("hi") };
       return post(`${gateway.url}/v1/messages`, body, { authorization: `Bearer ${key}` });
     };
-    // A running gateway finds a new key within a second.
+    // A running gateway notices a new key within a second.
     for (const key of [ada, ben])
       await until(async () => (await ask(key, "coder")).status === 200, "the new key");
     const answer = await json(await ask(ben, "coder-small"));

@@ -1,6 +1,5 @@
-// The manual and README.md: they are complete (every field, error, metric, command and option has
-// its place), their generated tables are those of the program, their links resolve, and the program
-// shows every page.
+// The manual and README.md: they cover every field, error, metric, command and option, their
+// generated tables match the program, their links resolve, and the program shows every page.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -16,19 +15,19 @@ import { demo, startGateway } from "./support/gateway.ts";
 import { pages } from "./support/readme.ts";
 import { EXTENSIONS, extensionFolders, foldersIn } from "./support/sources.ts";
 
-/** Bytes of README.md: a newcomer reads it in a few minutes. */
+/** The size limit of README.md in bytes: a newcomer reads it in a few minutes. */
 const README_BYTES = 8_192;
-/** Characters of a summary, so that a line of `help` stays short. */
+/** The size limit of a summary in characters, which keeps the lines of `help` short. */
 const SUMMARY_CHARS = 95;
 
-/** The vendors without the demo model and "any other OpenAI-compatible server". */
+/** The vendors except the demo model and "any other OpenAI-compatible server". */
 const VENDORS = Object.entries(vendors)
   .filter(([name]) => name !== "demo" && name !== "generic")
   .map(([, { title }]) => ({ title }));
 
 const textOf = (topic: string): string => manual.page(topic) ?? assert.fail(`no page ${topic}`);
 
-/** The first cells of all rows of the tables that stand in a page's marked blocks of this kind. */
+/** The first cells of all table rows in a page's marked blocks of this kind. */
 function firstCells(text: string, marker: string): string[] {
   const blocks = [
     ...text.matchAll(new RegExp(`<!-- ${marker} -->\\n([\\s\\S]*?)<!-- end -->`, "g")),
@@ -41,7 +40,7 @@ function firstCells(text: string, marker: string): string[] {
   );
 }
 
-/** The headings of a page as the anchors that a Markdown viewer gives them. */
+/** The headings of a page as the anchors that a Markdown viewer generates. */
 function anchorsOf(text: string): string[] {
   return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
     heading!
@@ -64,7 +63,7 @@ describe("README.md", () => {
   });
 });
 
-/** A row of the first table of performance.md: the gateway's figure. */
+/** The gateway's figure in a row of the first table of performance.md. */
 function measured(row: string): number {
   const cells = textOf("performance").split(`\n| ${row} |`)[1]?.split("|") ?? [];
   return Number(cells[1]);
@@ -140,7 +139,7 @@ describe("links and paths of README.md and the manual", () => {
   it("every path of the sources, the tests and the scripts exists", () => {
     for (const { path, text } of all) {
       for (const [named] of text.matchAll(/(?<![\w/.])(src|test|scripts)\/[\w./-]*\w/g)) {
-        // A name in capitals stands for any name.
+        // A word in capitals stands for any name.
         const known = named.replace(/\/[A-Z]+$/, "");
         assert.ok(existsSync(known), `${path} names ${named}`);
       }

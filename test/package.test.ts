@@ -1,5 +1,5 @@
-// The package that npm makes: it holds the built file and the manual and nothing else. That npx
-// runs it in an empty folder, without a registry to ask, is for scripts/smoke.ts.
+// The npm package: it contains the built file and the manual, and nothing else. scripts/smoke.ts
+// tests that npx runs it in an empty folder without a registry.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -14,13 +14,13 @@ import { manual } from "../src/extensions/operations/manual/index.ts";
 import { folder } from "./support/folder.ts";
 
 const PACKAGE = `chat-gateway-${VERSION}.tgz`;
-/** How far the sizes that the manual states may be from the files. */
+/** How far the sizes in the manual may differ from the files. */
 const TOLERANCE = 0.2;
-/** What packing needs. It is copied, so that dist of the sources stays as it is. */
+/** The files needed for packing. They are copied, so that the sources' own dist stays unchanged. */
 const NEEDED = [".gitignore", "README.md", "package.json", "tsconfig.json", "scripts/build.ts"];
 const NEEDED_FOLDERS = ["src", "scripts/conformance"];
 
-/** Nothing answers at the registry's address: whoever asks it tries again for minutes. */
+/** No registry answers at this address. Without it, npm would retry for minutes. */
 const OFFLINE = {
   PATH: `${dirname(process.execPath)}:${process.env["PATH"]}`,
   npm_config_registry: "http://127.0.0.1:9",
@@ -28,7 +28,7 @@ const OFFLINE = {
 };
 const run = promisify(execFile);
 
-/** Packs a copy of the sources, which `npm pack` builds first; the path of the package. */
+/** Packs a copy of the sources, which `npm pack` builds first. Returns the package's path. */
 async function pack(): Promise<string> {
   const sources = folder();
   for (const path of NEEDED_FOLDERS) fs.cpSync(path, join(sources, path), { recursive: true });

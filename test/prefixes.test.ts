@@ -1,6 +1,6 @@
-// What providers can find in their caches: from one turn of a conversation to the next its
-// beginning leaves the gateway byte for byte the same, in every dialect and through every client
-// API, although clients move their marks for the cache. And where these marks go.
+// What providers can find in their caches: from one turn of a conversation to the next, the start
+// of the provider's request stays byte for byte the same, in every dialect and through every client
+// API, although clients move their cache marks. And where these marks end up.
 
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
@@ -17,7 +17,7 @@ const PARAMETERS = { type: "object", properties: { z: { type: "string" }, a: { t
 const IMAGE = { type: "image_url", image_url: { url: "data:image/png;base64,QQ==" } };
 const PDF = "data:application/pdf;base64,JVBE";
 
-/** The providers that are tried, each with its dialect and its further settings. */
+/** The tested providers, each with its dialect and further settings. */
 const PROVIDERS: Readonly<Record<string, readonly [dialect: string, settings?: object]>> = {
   openai: ["openai"],
   anthropic: ["anthropic"],
@@ -29,8 +29,8 @@ const PROVIDERS: Readonly<Record<string, readonly [dialect: string, settings?: o
 };
 
 /**
- * Asks the model of a provider, through one gateway for all of them: what was sent to the provider,
- * which refuses it.
+ * Asks a provider's model through one gateway for all providers. Returns the request that the
+ * provider received; the provider rejects it.
  */
 let ask: (provider: string, path: string, body: object) => Promise<Asked["body"]>;
 async function start(scope: Scope): Promise<void> {
@@ -63,12 +63,12 @@ const text = (words: string, isMarked = false) => ({
   ...marked(isMarked),
 });
 
-/** What the user says in a turn of so many. */
+/** The content of the user's message in one turn out of `turns`. */
 type Asks = (turn: number, turns: number) => unknown;
 const isOfLastTwo = (turn: number, turns: number): boolean => turn >= turns - 2;
 
 const LISTED_IF_MARKED = "texts that are lists while they have marks";
-/** Where clients have their marks. */
+/** The places where clients put their marks. */
 const MARKINGS: Readonly<Record<string, Asks>> = {
   "the last text": (turn, turns) => [
     text(`Question ${turn}: `),
@@ -88,7 +88,7 @@ const MARKINGS: Readonly<Record<string, Asks>> = {
     text("what is it?"),
     text("\n"),
   ],
-  // As Claude Code has it.
+  // As Claude Code sends it.
   [LISTED_IF_MARKED]: (turn, turns) => {
     const words = `Question ${turn}?`;
     return turn === turns - 1 ? [text(words, true)] : words;
@@ -99,17 +99,17 @@ const callOf = (turn: number) => `call_of_turn_${turn}`;
 const NAMES = ["g", "f"];
 const toolsOf = (more: object = {}) =>
   NAMES.map((name) => ({ type: "function", function: { name, parameters: PARAMETERS }, ...more }));
-/** The same as the Messages API has them. */
+/** The same tools in the form of the Messages API. */
 const ownTools = (more: object = {}) =>
   NAMES.map((name) => ({ name, input_schema: PARAMETERS, ...more }));
 const CALLED = { name: "f", arguments: '{"z":"1","a":2}' };
 const SYSTEM = [text("You help.", true)];
 
-/** A conversation of so many turns; `turn` is what one of them holds. */
+/** A conversation of `turns` turns. `turn` returns the messages of one of them. */
 const conversation = (turns: number, turn: (at: number, isLast: boolean) => Json[]): Json[] =>
   Array.from({ length: turns }, (_, at) => turn(at, at === turns - 1)).flat();
 
-/** As a client of chat completions has it. */
+/** The body of a chat completions client. */
 const chatBody = (turns: number, asked = MARKINGS["the last text"]!): Json => ({
   messages: [
     { role: "system", content: SYSTEM },
@@ -133,7 +133,7 @@ const resultOf = (tool_use_id: string, content: unknown) => ({
   tool_use_id,
   content,
 });
-/** As a client of the Messages API has it. */
+/** The body of a Messages API client. */
 const messagesBody = (turns: number, asked = MARKINGS["the last text"]!): Json => ({
   max_tokens: 100,
   system: SYSTEM,
@@ -155,7 +155,7 @@ const messagesBody = (turns: number, asked = MARKINGS["the last text"]!): Json =
   tools: ownTools(),
 });
 
-/** A conversation in which instructions come up. */
+/** A conversation with instructions in later turns. */
 const instructed = (turns: number): Json[] =>
   conversation(turns, (turn) => [
     ...(turn === 0 ? [] : [{ role: "assistant", content: `Answer ${turn - 1}` }]),
@@ -166,7 +166,10 @@ const instructed = (turns: number): Json[] =>
 const CHAT = "/v1/chat/completions";
 const MESSAGES = "/v1/messages";
 
-/** Marks move: they are no part of what is cached. Those of Amazon are blocks of their own. */
+/**
+ * Removes the marks: they move, and are not part of the cached content. Amazon's are separate
+ * blocks.
+ */
 const withoutMarks = (json: unknown): string =>
   JSON.stringify(json, (name, value) => {
     if (name === "cache_control") return undefined;
@@ -179,7 +182,7 @@ async function assertSame(provider: string, path: string, bodyOf: (turns: number
   for (let turns = 1; turns <= TURNS; turns += 1) {
     const { messages, contents, ...others } = await ask(provider, path, bodyOf(turns));
     const rest = withoutMarks(others);
-    const beginning = withoutMarks(messages ?? contents).slice(0, -1); // without the list's end
+    const beginning = withoutMarks(messages ?? contents).slice(0, -1); // without the final bracket
     if (before) {
       assert.equal(rest, before.rest);
       assert.equal(beginning.slice(0, before.beginning.length), before.beginning);
@@ -196,7 +199,7 @@ describe("the beginning of a conversation", () => {
     for (const [place, asked] of Object.entries(MARKINGS)) {
       it(`is the same over six turns: chat completions to ${provider}, marks at ${place}`, () =>
         assertSame(provider, CHAT, (turns) => chatBody(turns, asked)));
-      // A request in the provider's own format goes as its client wrote it.
+      // A request in the provider's own format is sent as its client wrote it.
       if (place === LISTED_IF_MARKED && provider === "anthropic") continue;
       it(`is the same over six turns: the Messages API to ${provider}, marks at ${place}`, () =>
         assertSame(provider, MESSAGES, (turns) => messagesBody(turns, asked)));
@@ -324,7 +327,7 @@ describe("the beginning of a conversation", () => {
       text("c"),
       text("d"),
     ]);
-    // What stays the same in a conversation stands first.
+    // Fields that stay the same in a conversation come first.
     assert.deepEqual(Object.keys(body).slice(0, 4), ["model", "tools", "system", "messages"]);
   });
 });

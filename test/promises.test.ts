@@ -1,5 +1,5 @@
-// The promises that the project makes about itself: its size, its dependencies, its layout.
-// test/manual.test.ts has those about the manual.
+// The project's promises about itself: its size, its dependencies, its layout. test/manual.test.ts
+// checks those about the manual.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -19,7 +19,7 @@ const sources = sourcesIn("src").map((name) => ({
   lines: readFileSync(join("src", name), "utf8").trimEnd().split("\n"),
 }));
 
-/** The text of every source, test and script, and of the READMEs beside them. */
+/** The texts of all sources, tests and scripts, and of the READMEs beside them. */
 const cited = ["src", "test", "scripts"]
   .flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)),
@@ -39,11 +39,11 @@ function citationsIn(text: string): { readonly page: string; readonly section: s
   );
 }
 
-/** The page that promises bounds of the sizes. */
+/** The page that promises the size limits. */
 const PROMISES_SIZES = "src/manual/contributing.md";
 const CONSOLE_PAGE = "src/extensions/operations/console/page";
 
-/** How far the README's figures, which are round, may be from the sources. */
+/** How far the README's rounded figures may differ from the sources. */
 const TOLERANCE = 0.05;
 
 function assertNear(stated: string | undefined, lines: number, name: string): void {
@@ -52,7 +52,7 @@ function assertNear(stated: string | undefined, lines: number, name: string): vo
   assert.ok(isNear, `${name} has ${lines} lines of code, the README states ${stated}`);
 }
 
-/** The lines of the console's JavaScript that are no comments. */
+/** The number of lines of the console's JavaScript, without comments. */
 const consoleLines = (): number =>
   readdirSync(CONSOLE_PAGE)
     .filter((name) => name.endsWith(".js"))
@@ -100,7 +100,7 @@ describe("promises", () => {
   it("no file of src has more than 300 lines, and none is longer than 100 columns", () => {
     for (const { name, lines } of sources) {
       assert.ok(lines.length <= 300, `${name} has ${lines.length} lines`);
-      // A string that cannot be broken, alone on its line, may be longer.
+      // A string that cannot be split may be longer if it is alone on its line.
       const isLong = (line: string) => line.length > 100 && !/^\s*(["'`]).*\1[,;]?$/.test(line);
       const at = lines.findIndex(isLong);
       assert.equal(at, -1, `${name}, line ${at + 1} is longer than 100 columns`);

@@ -1,9 +1,9 @@
-// README.md and the manual keep their word: every shell block is run as it is (only the port is a
-// free one), or is run word for word by .ci/run; configuration examples are valid. npm takes a
-// second to start: the suite runs the program itself in the place of most `npm start`, and npm
-// where LONG_TESTS is set. Blocks in JavaScript and Python, Claude Code's and Codex's are run in
-// test/clients, where the programs are; those of the page "Backup and restore" in
-// test/extensions/money; those of "How do I ...?" in test/howto.test.ts.
+// README.md and the manual keep their word: every shell block runs unchanged (only the port is a
+// free one), or .ci/run runs it word for word; configuration examples are valid. npm takes a second
+// to start, so the suite runs the program itself for most `npm start`, and npm with LONG_TESTS.
+// test/clients runs the blocks in JavaScript and Python, and those of Claude Code and Codex,
+// because it has the programs; test/extensions/money those of the page "Backup and restore";
+// test/howto.test.ts those of "How do I ...?".
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -21,7 +21,7 @@ import { quickest } from "./support/program.ts";
 import { allBlocks, blocksOf, pages, runShell, secretOf, startShell } from "./support/readme.ts";
 import { waitFor } from "./support/wait.ts";
 
-/** The beginning of each shell block, by page: a new block needs a test below. */
+/** The beginning of each shell block, by page. A new block needs a test below. */
 const KNOWN: Readonly<Record<string, readonly string[]>> = {
   README: [
     "npm ci && npm start",
@@ -42,7 +42,7 @@ const KNOWN: Readonly<Record<string, readonly string[]>> = {
 };
 const LANGUAGES = ["sh", "bash", "json", "js", "python", "nginx", "text", "toml", "yaml"];
 
-/** The first shell block of a page that begins so. */
+/** The first shell block of a page that begins with this text. */
 function shellBlock(page: string, beginning: string, at = 0): string {
   const block = blocksOf("sh", page).filter((text) => text.startsWith(beginning))[at];
   assert.ok(block !== undefined, `${page} has no block that begins with ${beginning}`);
@@ -57,13 +57,13 @@ const ci = readFileSync(".ci/run", "utf8");
 const place = folder();
 const program = [process.execPath, ...quickest(place).args].join(" ");
 
-/** The same script; the program takes the place of npm, but where the tests may take long. */
+/** The same script with the program instead of npm, unless LONG_TESTS is set. */
 const quick = (script: string): string =>
   LONG ? script : script.replace(/npm start (--silent )?--(?= [a-z])/g, program);
 
 const run = (script: string): Promise<string> => runShell(quick(script));
 
-/** Runs a script that serves, until it says where; then ends it, with all that it started. */
+/** Runs a script that serves until it prints its address, then ends it with all its children. */
 async function serve(t: TestContext, script: string): Promise<string> {
   const { child, output, ended } = startShell(quick(script), { detached: true });
   t.after(async () => {
@@ -78,7 +78,7 @@ async function serve(t: TestContext, script: string): Promise<string> {
   );
 }
 
-// A developer's own ./gateway.json is theirs: where there is one, the demo is run by its name.
+// A developer may have their own ./gateway.json, so the demo runs with its own file name.
 writeFileSync(join(place, "demo.json"), JSON.stringify(demo()));
 const own = existsSync("gateway.json") ? ` --config ${join(place, "demo.json")}` : "";
 
@@ -168,8 +168,7 @@ describe("README and manual", () => {
   });
 
   /**
-   * The lines of a page's block that uses the configuration before it, which is in a folder of its
-   * own.
+   * The lines of a page's block that uses the preceding configuration, which is in its own folder.
    */
   function configured(page: string): readonly string[] {
     const file = join(folder(), "gateway.json");
@@ -178,7 +177,7 @@ describe("README and manual", () => {
       .replaceAll("gateway.json", file)
       .split("\n");
   }
-  /** Serves, and asks for the models with the client's key. */
+  /** Starts a gateway, and requests the models with the client's key. */
   async function serveModels(t: TestContext, script: string): Promise<void> {
     const address = await serve(t, `${script} --port 0`);
     const models = await fetch(`${address}/v1/models`, {

@@ -1,11 +1,11 @@
-// Recorded traffic of real providers, replayed through a running gateway. The client gets what a
-// recorded reply says, which is read by support/recording.ts, not by the gateway's dialects. What
-// it gets of errors, and of what is easily read wrongly (filtered replies, failed tool calls, two
-// replies in one stream), is written down here by hand; test/core/routing/content-failures.test.ts
-// has what an alias and the breaker make of that. The recordings are kept beside the project, or
-// where RECORDINGS says (a folder for each vendor) and CASES: bodies (*.json), streams as they came
-// (*.sse) and streams of which each line is the JSON of one event (*.chunks.txt). Where a folder is
-// absent, its tests are skipped.
+// Replays recorded traffic of real providers through a running gateway. The client must get what a
+// recorded reply says, as read by support/recording.ts, not by the gateway's dialects. Expected
+// results for errors and for replies that are easily misread (filtered replies, failed tool calls,
+// two replies in one stream) are written by hand here; test/core/routing/content-failures.test.ts
+// tests how an alias and the breaker treat those. The recordings are beside the project, or in the
+// folders of RECORDINGS (one per vendor) and CASES: bodies (*.json), streams as received (*.sse)
+// and streams with the JSON of one event on each line (*.chunks.txt). If a folder is missing, its
+// tests are skipped.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -25,15 +25,15 @@ import { inPieces, startProvider } from "./support/provider.ts";
 import { readReply, type Call } from "./support/recording.ts";
 import { completionShape } from "./support/shapes.ts";
 
-/** Folders of recordings, one a vendor. */
+/** The folder of recordings, which has a folder for each vendor. */
 const RECORDINGS = process.env["RECORDINGS"] ?? resolve("../shared/fixtures");
 
-/** Why tests on recordings are skipped. False: they are not. */
+/** Why tests with recordings are skipped. False: they run. */
 const noRecordings = !existsSync(RECORDINGS) && `there are no recordings at ${RECORDINGS}`;
 
 const vendors = noRecordings ? [] : readdirSync(RECORDINGS, { withFileTypes: true });
 
-/** Whole bodies, and streams: each line is the JSON of one event. */
+/** Whole bodies, and streams with the JSON of one event on each line. */
 const recordings = vendors
   .filter((entry) => entry.isDirectory())
   .flatMap(({ name: vendor }) =>
@@ -46,14 +46,14 @@ const recordings = vendors
       })),
   );
 
-/** The sizes in bytes of the pieces that a recording is sent in. */
+/** The sizes in bytes of the pieces in which a recording is sent. */
 const SIZES = LONG ? [Infinity, 1_000, 7, 1] : [7];
 const inSizes = (name: string, run: (t: TestContext, size: number) => Promise<void>): void => {
   for (const size of SIZES)
     it(`${name}${size === Infinity ? "" : `, in pieces of ${size}`}`, (t) => run(t, size));
 };
 
-/** The bytes of a stream whose lines are the JSON of one event each, as the vendor frames them. */
+/** The bytes of a stream as the vendor frames them, from lines with the JSON of one event each. */
 function framed(vendor: string, lines: readonly string[]): string {
   const named = (line: string) =>
     vendor === "anthropic" ? `event: ${JSON.parse(line).type}\n` : "";
@@ -64,8 +64,8 @@ const linesOf = (text: string): string[] =>
   text.split(/\r?\n/).filter((line) => line.trim() !== "");
 
 /**
- * What a client gets that asks for thinking and has these tools, where the model "m" answers with
- * this status and text; `name` says by its ending what the text is.
+ * What a client gets that asks for thinking and has these tools, if the model "m" answers with this
+ * status and text. The ending of `name` states the kind of the text.
  */
 async function replay(
   t: TestContext,
@@ -97,7 +97,7 @@ async function replay(
   return { ...read, response, line, paths: asked.map(({ path }) => path).join(" ") };
 }
 
-/** What a client is told; without `finish`, it is an error. */
+/** What a client gets. Without `finish` it is an error. */
 interface Read {
   readonly error?: { readonly code: string } | undefined;
   readonly finish?: string | null;
@@ -115,7 +115,7 @@ async function readWhole(response: Response): Promise<Read> {
   return { message, finish, usage: given.usage };
 }
 
-/** The same of a stream, whose form is checked. */
+/** The same for a stream, whose form is checked. */
 async function readStreamed(response: Response): Promise<Read> {
   const { chunks, done, error } = await readStream(response);
   const { message, finish_reason: finish } = assemble(chunks);
@@ -139,7 +139,7 @@ async function readStreamed(response: Response): Promise<Read> {
   return { error, message, finish, usage: counted[0]?.usage };
 }
 
-/** Where each dialect is to be called, seen from base_url. */
+/** The path of each dialect's call, relative to base_url. */
 function pathOf(vendor: string, streamed: boolean): string {
   if (vendor === "anthropic") return "/v1/messages";
   if (vendor !== "gemini") return "/chat/completions";
@@ -182,7 +182,7 @@ describe("recordings", { skip: noRecordings }, () => {
       assert.equal(message.reasoning_content ?? "", recorded.thinking);
       assert.equal(message.refusal ?? "", recorded.refusal);
       assertCalls(message.tool_calls ?? [], recorded.calls);
-      // Where no figures are recorded, there are some that fit together.
+      // If no figures are recorded, the stated ones must be consistent.
       if (recorded.usage !== undefined) assert.deepEqual(usage, recorded.usage);
       const { prompt_cache_hit_tokens: hit, prompt_cache_miss_tokens: miss, prompt_tokens } = usage;
       assert.equal(hit + miss, prompt_tokens);
@@ -197,8 +197,8 @@ const CASES = process.env["CASES"] ?? resolve("../shared/cases");
 const isCase = (name: string): boolean => /\.(json|sse|chunks\.txt)$/.test(name);
 
 /**
- * The file, its vendor, and the status of the provider's answer; what the client gets: the status,
- * then the code of the error or the reason of the end; and the thoughts and calls of a stream, or
+ * The file, its vendor, and the status of the provider's response; what the client gets: the
+ * status, then the error's code or the finish reason; and the thoughts and calls of a stream, or
  * the tokens of prompt, completion and reasoning.
  */
 type Case = readonly [
@@ -228,7 +228,7 @@ const TABLE: readonly Case[] = [
     "200 upstream_error",
     /^We need to call the tool with invalid parameters/,
   ],
-  // The reply was finished for its length before the error came.
+  // The reply was complete, cut for length, before the error came.
   [
     "openrouter-error-with-usage.sse",
     "openrouter",

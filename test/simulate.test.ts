@@ -1,5 +1,5 @@
 // The simulation: a few seeds, the same seed twice, and whether it has everything that the sources
-// take from Node. scripts/simulate.ts runs many seeds.
+// use of Node. scripts/simulate.ts runs many seeds.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -23,7 +23,7 @@ const ABSENT = [
   "node:tls rootCertificates",
 ];
 
-/** The names that a source takes from modules of Node, types left out: "node:net isIP". */
+/** The names that a source uses from Node modules, except types: "node:net isIP". */
 function takenBy(text: string): string[] {
   const found = text.matchAll(/^import ((?:(?!\bfrom\b)[^;])*?) from "(node:[^"]+)";/gm);
   return [...found].flatMap(([, clause, module]) => {
@@ -43,9 +43,9 @@ describe("the simulation", () => {
   const first = Number(process.env["SIMULATE_SEED"] ?? 18);
   /** Usually a short run. */
   const repeated = first + 1;
-  /** The events of the seed that is repeated. */
+  /** The events of the repeated seed. */
   const trace: string[] = [];
-  /** The globals of all gateways' processes. */
+  /** The globals of all gateway processes. */
   const processes: WeakRef<object>[] = [];
   let bundles: Bundles;
   before(async () => {
@@ -81,7 +81,7 @@ describe("the simulation", () => {
   });
 
   it("leaves nothing of a run in memory, so that thousands of seeds can follow each other", async () => {
-    await setImmediate(); // What a WeakRef was made of in this turn stays until its end.
+    await setImmediate(); // A WeakRef keeps its target until the end of the turn.
     assert.ok(processes.length > SEEDS, `${processes.length} processes`);
     collectGarbage();
     assert.equal(processes.filter((each) => each.deref()).length, 0);

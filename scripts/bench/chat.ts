@@ -1,6 +1,6 @@
-// The chat requests that all targets of the benchmark get, and whether a target answers them right.
-// A gateway that answers with less than the provider sent, or holds a stream back until it is
-// whole, would be measured doing less than the others.
+// The benchmark's chat requests, and the check that a target answers them correctly. A gateway that
+// returns less than the provider sent, or buffers a stream until it is complete, does less work
+// than the others, so its figures would not be comparable.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { createClient, exchangeOf, type Request } from "../conformance/client.ts
 import { first } from "../conformance/shapes.ts";
 import type { Target } from "./targets.ts";
 
-/** A request's body, with `filler` bytes of text beside the words that the provider looks for. */
+/** A request body. `words` tell the provider how to reply; `filler` bytes of text follow them. */
 export function bodyOf(words: string, model: string, filler = 200): string {
   const messages = [
     { role: "system", content: words },
@@ -22,14 +22,14 @@ export function bodyOf(words: string, model: string, filler = 200): string {
   return JSON.stringify({ model, stream: words.startsWith("events"), temperature: 0.5, messages });
 }
 
-/** Where chat requests go, and with which headers. */
+/** The URL and headers of chat requests. */
 export interface Callee {
   readonly url: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Sends a chat request; resolves with the answer when its head has come. */
+/** Sends a chat request. Resolves when the response head has been received. */
 export async function post(
   { url, path, headers }: Callee,
   body: string,
@@ -61,7 +61,7 @@ export async function answered(
       if (res.statusCode === 200) return;
       answer = `status ${res.statusCode}`;
     } catch {
-      // nobody listens yet
+      // nothing listens yet
     }
   }
   throw new Error(`${target.name} did not answer within ${START_MS} ms: ${answer} came`);
@@ -71,7 +71,9 @@ const EVENTS = 20;
 const EVERY_MS = 10;
 const DEADLINE_MS = 30_000;
 
-/** Throws unless the target passes on a whole and a streamed reply as the provider sends them. */
+/**
+ * Throws unless the target relays a whole and a streamed reply exactly as the provider sends them.
+ */
 export async function checkReplies({ url, path, model, headers }: Target): Promise<void> {
   const client = createClient(url, DEADLINE_MS);
   const requestFor = (words: string): Request => {

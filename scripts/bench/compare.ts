@@ -11,13 +11,13 @@ const STREAMS = 50;
 const EVENTS = 300;
 const EVERY_MS = 10;
 const OPEN = 2_000;
-/** Whole replies before the first measurement, or as many as the target gives in this time. */
+/** Whole replies before the first measurement; a slow target gives fewer in WARM_UP_SECONDS. */
 const WARM_UP = 30_000;
 const WARM_UP_SECONDS = 30;
-/** The load after which memory is read, where a target manages it in this time. */
+/** Memory is read after this many replies, if the target manages them in REPLIES_SECONDS. */
 const REPLIES = 200_000;
 const REPLIES_SECONDS = 60;
-/** If a target uses this share of its core, it is the target that limits the replies a second. */
+/** At this share of its core, the target itself limits the replies per second. */
 const BUSY = 0.9;
 
 type Round = Awaited<ReturnType<typeof measure>>;
@@ -28,12 +28,12 @@ const medianOf = (rounds: readonly Round[], figure: Figure): number =>
 
 interface Column {
   readonly kind: Kind;
-  /** Absent: it has not been started. */
+  /** Absent: not started yet. */
   target?: Target;
   readonly rounds: Round[];
-  /** Whole replies that the target has given. */
+  /** Whole replies received from the target so far. */
   replies: number;
-  /** Bytes of memory before load, 10 s after it, and for each open stream. NaN: none opens. */
+  /** Bytes of memory before load, 10 s after it, and per open stream. NaN: no stream opened. */
   idle: number;
   afterLoad: number;
   perStream: number;
@@ -41,7 +41,7 @@ interface Column {
 
 const smallBody = (target: Target) => bodyOf("bytes=300", target.model);
 
-/** How long a target gets for what it does after its last reply or at intervals: logs, books. */
+/** How long a target gets, in ms, for work after its last reply or at intervals: logs, books. */
 const quietMs = ({ isTrial }: Effort) => (isTrial ? 100 : 6_000);
 
 async function start(column: Column, upstream: Target): Promise<void> {
@@ -51,7 +51,7 @@ async function start(column: Column, upstream: Target): Promise<void> {
   await checkReplies(column.target);
 }
 
-/** Puts load on a target until what it does often has been compiled. */
+/** Loads a target until its hot code has been compiled. */
 async function warmUp(column: Column, { isTrial }: Effort): Promise<void> {
   const target = column.target!;
   const body = smallBody(target);
@@ -69,7 +69,7 @@ async function measure(target: Target, effort: Effort) {
   const single = await wholeReplies(target, 1, { duration: effort.seconds / 2 }, body);
   const before = cpuOf(target.pid);
   const full = await wholeReplies(target, 64, { duration: effort.seconds }, body);
-  // What is left to be done for these requests counts, and must not count for anything else.
+  // Deferred work for these requests counts here, and must not count in the next measurement.
   await pause(quietMs(effort));
   return {
     event,
@@ -86,7 +86,7 @@ async function measure(target: Target, effort: Effort) {
   };
 }
 
-/** Completes the load of REPLIES if the target is fast enough, and reads its memory afterwards. */
+/** Tops the load up to REPLIES if the target is fast enough, then reads its memory. */
 async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise<void> {
   const target = column.target!;
   const missing = REPLIES - column.replies;
@@ -99,7 +99,7 @@ async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise
   column.afterLoad = memoryOf(target.pid);
 }
 
-/** Opens streams on a fresh process, because memory left over from a load would be reused. */
+/** Opens streams on a fresh process, because a loaded one would reuse memory that it still has. */
 async function readMemoryOfStreams(column: Column, upstream: Target, isTrial: boolean) {
   const target = await column.kind.start(upstream.url);
   try {
@@ -161,8 +161,8 @@ export async function compare(kinds: readonly Kind[], upstream: Target, effort: 
   const all = kinds.map((kind): Column => ({ kind, rounds: [], replies: 0, ...unknown }));
   let columns: readonly Column[] = all;
   /**
-   * Takes a step with each in turn. A peer that fails is stopped and left out from then on, and its
-   * reason printed; any other failure ends the benchmark.
+   * Runs a step on each target in turn. If a peer fails, its error is printed and it is stopped and
+   * left out from then on; any other failure ends the benchmark.
    */
   async function withEach(step: (column: Column) => Promise<void>): Promise<void> {
     for (const column of columns) {

@@ -1,5 +1,5 @@
-// Loaded into a process before its program: counts what it creates, and says so on standard error
-// at each SIGUSR2. Counts are exact, whatever else the machine does.
+// Preloaded into a process: counts the promises, timers and bytes that the program creates, and
+// writes the counts to standard error at each SIGUSR2. The counts do not depend on machine load.
 
 import { createHook } from "node:async_hooks";
 import { writeSync } from "node:fs";

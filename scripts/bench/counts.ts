@@ -1,5 +1,5 @@
-// The table `counts`: what the relay and the gateway create for one request, counted instead of
-// timed: promises, timers and bytes of memory. No load of the machine changes these figures.
+// The table `counts`: promises, timers and bytes of memory that the relay and the gateway create
+// for one request. They are counted, not timed, so machine load does not change them.
 
 import { once } from "node:events";
 import http from "node:http";
@@ -8,23 +8,23 @@ import { bodyOf, post } from "./chat.ts";
 import { table } from "./table.ts";
 import { AUTHORIZED, serving, stop, TYPESCRIPT, type Target } from "./targets.ts";
 
-/** What one request, or one event of a stream, takes. */
+/** What one request, or one event of a stream, creates. */
 export interface Counts {
   readonly promises: number;
   readonly timers: number;
-  /** Allocated on the heap. */
+  /** Bytes allocated on the heap. */
   readonly bytes: number;
-  /** Those of them that a collection of young memory leaves. It ought to leave none. */
+  /** Bytes that survive a collection of young memory. Ideally 0. */
   readonly kept: number;
 }
 
-/** What a whole reply takes, and an event of a long stream with its share of the request. */
+/** Counts per whole reply, and per event of a long stream with its share of the request. */
 export interface Figures {
   readonly whole: Counts;
   readonly event: Counts;
 }
 
-/** No garbage collection while it counts, and code that is optimized alike in every run. */
+/** No garbage collection while counting, and the same code optimized in every run. */
 const FLAGS = [
   "--min-semi-space-size=512",
   "--max-semi-space-size=512",
@@ -33,24 +33,24 @@ const FLAGS = [
   "--import",
   "./scripts/bench/count-hooks.mjs",
 ];
-/** What is asked for, and how it is counted. */
+/** The requests of one measurement, and how they are counted. */
 interface Work {
-  /** What the provider is to answer. */
+  /** The text that tells the provider how to reply. */
   readonly words: string;
-  /** Requests before the first that counts. */
+  /** Requests before the counting begins. */
   readonly warmUp: number;
   readonly batches: number;
-  /** The requests of a batch, one after the other on one connection. */
+  /** Requests in a batch, sent one after another on one connection. */
   readonly requests: number;
-  /** How many replies or events a batch has: its counts are divided by this number. */
+  /** Replies or events in a batch: its counts are divided by this number. */
   readonly count: number;
 }
 /**
- * What a whole reply takes. A batch lasts less than a second, even on a busy machine, so the least
- * of the counts has nothing of what happens once a second beside requests.
+ * Per whole reply. A batch takes less than a second, even on a busy machine, so the smallest count
+ * excludes work that runs once a second.
  */
 const WHOLE: Work = { words: "bytes=300", warmUp: 1_500, batches: 25, requests: 20, count: 20 };
-/** What an event takes. Its stream lasts a third of a second. */
+/** Per event. Its stream lasts a third of a second. */
 const EVENT: Work = { words: "events=300 every=1", warmUp: 1, batches: 5, requests: 1, count: 300 };
 
 /** The least of the counts of several batches, for one reply or event. */
@@ -84,16 +84,18 @@ async function least(work: Work, target: Target, countsSoFar: () => Promise<Coun
     promises: leastOf("promises"),
     timers: leastOf("timers"),
     bytes: leastOf("bytes"),
-    // A full collection in one of the batches would make the least of them negative.
+    // One batch may include a full collection, which would make the smallest value negative.
     kept: batches.map(({ kept }) => kept).sort((one, other) => one - other)[work.batches >> 1]!,
   };
 }
 
-/** Runs a program under the counter, sends it the requests of `target`, and returns the counts. */
+/**
+ * Runs a program with count-hooks.mjs, sends it the requests of `target`, and returns the counts.
+ */
 export async function countIn(command: readonly string[], target: Target): Promise<Figures> {
   let received: (counts: Counts) => void = () => undefined;
   const running = launch({ args: FLAGS, cwd: process.cwd() }, command, {
-    // Counting what is covered has a cost of its own.
+    // Collecting coverage would add to the counts.
     env: { NODE_V8_COVERAGE: "" },
     onLine(line) {
       if (line.startsWith('{"counted"')) received(JSON.parse(line).counted);
@@ -113,7 +115,7 @@ export async function countIn(command: readonly string[], target: Target): Promi
   }
 }
 
-/** Counts in the relay and in the built file. */
+/** The counts of the relay and of the built file. */
 export async function countTable(upstream: Target): Promise<string> {
   const target = { ...upstream, headers: AUTHORIZED };
   const relay = await countIn([...TYPESCRIPT, "scripts/bench/relay.ts", upstream.url], target);

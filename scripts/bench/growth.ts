@@ -1,5 +1,5 @@
-// The table `growth`: what happens to the cost of one unit of work when there is much more of
-// something. A ratio of 1.0: nothing.
+// The table `growth`: how the cost of one unit of work changes when there is much more of
+// something. A ratio of 1.0 means that it does not change.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { bodyOf } from "./chat.ts";
@@ -7,7 +7,7 @@ import { cpuOf, cpuPerEvent, median, openStreams, wholeReplies, type Effort } fr
 import { table } from "./table.ts";
 import { gateway, type Kind, type Target } from "./targets.ts";
 
-/** How long the gateway may still work after a load: logs, books, garbage collection. */
+/** How long the gateway may still work after a load, in ms: logs, books, garbage collection. */
 const QUIET_MS = 1_000;
 
 /** One side of a comparison: a gateway of its own, and how the cost of its work is measured. */
@@ -17,7 +17,7 @@ interface Side {
 }
 
 /**
- * Warms each side up, then measures all in turn, so that what the machine does meanwhile hits all
+ * Warms each side up, then measures them in turn, so that other work on the machine affects all
  * alike. Returns a list of costs for each round, in the order of the sides.
  */
 async function alternating(sides: readonly Side[], upstream: Target, effort: Effort) {
@@ -54,7 +54,7 @@ const models = (count: number) => ({
   ),
 });
 
-/** A load of whole replies, with kilobytes of a request's body and of its reply's text. */
+/** A load of whole replies. `body` and `reply` are kilobytes of request body and of reply text. */
 interface Load {
   readonly connections: number;
   readonly replies: number;
@@ -63,9 +63,9 @@ interface Load {
 }
 
 /**
- * Microseconds of CPU for each whole reply of a gateway with so much in its configuration, with
- * what is left to be done after the last. Their number is fixed: a load that ends after some
- * seconds would break off large ones that have cost something and are not counted.
+ * Microseconds of CPU per whole reply of a gateway with this configuration, including the work that
+ * follows the last reply. The number of replies is fixed: a load that ends after some seconds would
+ * abort large replies that have cost CPU but are not counted.
  */
 const perReply = (config: object, { connections, replies, body, reply }: Load): Side => ({
   kind: gateway(config),
@@ -81,14 +81,14 @@ const perReply = (config: object, { connections, replies, body, reply }: Load): 
 const small = (config: object): Side =>
   perReply(config, { connections: 16, replies: 10_000, body: 0.2, reply: 0.3 });
 
-/** Whole replies of one size, always two at a time. */
+/** Whole replies of one size, two at a time. */
 function sized(body: number, reply: number): Side {
   const replies = Math.min(5_000, Math.round(200_000 / Math.max(body, reply)));
   const server = { max_body_bytes: 16_000_000, max_reply_bytes: 64_000_000 };
   return perReply({ server }, { connections: 2, replies, body, reply });
 }
 
-/** What each further kilobyte costs beside a small reply, with few of them and with many. */
+/** The cost of each kilobyte beyond the first, in replies of `few` and of `many` kilobytes. */
 const perKilobyte =
   (few: number, many: number) =>
   ([one = Number.NaN, ofFew = Number.NaN, ofMany = Number.NaN]: readonly number[]) => [
@@ -98,7 +98,7 @@ const perKilobyte =
 
 const format = (cost: number) => cost.toFixed(cost < 10 ? 2 : 1);
 
-/** Medians of the two sides' costs, and of the rounds' ratios. */
+/** A table row: the median cost of each side, and the median ratio of the rounds. */
 function row(what: string, unit: string, rounds: readonly number[][]): string[] {
   const few = rounds.map((costs) => costs[0] ?? Number.NaN);
   const many = rounds.map((costs) => costs[1] ?? Number.NaN);
@@ -106,7 +106,7 @@ function row(what: string, unit: string, rounds: readonly number[][]): string[] 
   return [what, unit, format(median(few)), format(median(many)), median(ratios).toFixed(2)];
 }
 
-/** Measures the gateway with little and with much of something. Returns the table. */
+/** Measures gateways with little and with much of something. Returns the table. */
 export async function growth(upstream: Target, effort: Effort): Promise<string> {
   const costsOf = (sides: readonly Side[]) => alternating(sides, upstream, effort);
   const bodies = [1, 100, 10_000].map((body) => sized(body, 0.3));

@@ -1,6 +1,6 @@
-// The measurements. Each takes a target, puts load on it from this process, and gives one figure or
-// a few. CPU and memory are those of the target's process, as the kernel counts them. Whole replies
-// are asked for by autocannon, streams by plain node:http.
+// The measurements. Each loads a target from this process and returns its figures. CPU and memory
+// are those of the target's process, as counted by the kernel. autocannon requests whole replies,
+// plain node:http requests streams.
 
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { within } from "../../test/support/wait.ts";
 import { bodyOf, post } from "./chat.ts";
 import type { Target } from "./targets.ts";
 
-// The load generator is one of the tests' packages: the project itself has no dependency.
+// The load generator is a package of the tests, because the project itself has no dependency.
 const autocannon = createRequire(new URL("../../test/clients/package.json", import.meta.url))(
   "autocannon",
 );
@@ -21,18 +21,18 @@ export interface Effort {
   readonly rounds: number;
   /** Seconds of each load of whole replies. */
   readonly seconds: number;
-  /** Only shows that everything runs; its figures are worth little. */
+  /** Only shows that everything runs. Its figures mean little. */
   readonly isTrial: boolean;
 }
 
 export const median = (values: readonly number[]): number => percentile(values, 0.5);
-/** The value below which this share of all values is. */
+/** The value below which this share of all values lies. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 
-/** A file of /proc; empty when its process or thread has just ended. */
+/** A file of /proc. Empty if its process or thread has just ended. */
 function proc(path: string): string {
   try {
     return readFileSync(`/proc/${path}`, "utf8");
@@ -44,7 +44,7 @@ function proc(path: string): string {
 const threadsOf = (pid: number): string[] =>
   existsSync(`/proc/${pid}/task`) ? readdirSync(`/proc/${pid}/task`) : [];
 
-/** A process with its children, and theirs. */
+/** The ids of a process and of all its descendants. */
 export function familyOf(pid: number): number[] {
   const children = threadsOf(pid).flatMap((thread) =>
     proc(`${pid}/task/${thread}/children`).split(" ").filter(Boolean),
@@ -52,14 +52,13 @@ export function familyOf(pid: number): number[] {
   return [pid, ...children.flatMap((child) => familyOf(Number(child)))];
 }
 
-/** What each thread had used when it was last looked at, in nanoseconds, by process. */
+/** The CPU time of each thread when last read, in nanoseconds, by process. */
 const lastSeen = new Map<number, Map<string, number>>();
 
 /**
- * Microseconds that all threads of a process and of its children have been on a CPU, by the
- * scheduler's own figures in nanoseconds. The kernel's ticks of 10 ms, in which the usual figures
- * are counted, are no measure of work that is woken by timers of the same period. A thread that has
- * ended since counts as it was last seen.
+ * Microseconds that all threads of a process and of its descendants have spent on a CPU, by the
+ * scheduler's own figures in nanoseconds. The usual figures count ticks of 10 ms, which misjudge
+ * work that timers of the same period wake. A thread that has ended counts as last read.
  */
 export function cpuOf(pid: number): number {
   const threads = lastSeen.get(pid) ?? new Map<string, number>();
@@ -73,7 +72,7 @@ export function cpuOf(pid: number): number {
   return [...threads.values()].reduce((sum, nanoseconds) => sum + nanoseconds, 0) / 1000;
 }
 
-/** Resident memory of a process and its children in bytes. */
+/** Resident memory of a process and its descendants, in bytes. */
 export const memoryOf = (pid: number): number =>
   familyOf(pid).reduce(
     (sum, member) => sum + Number(/VmRSS:\s+(\d+)/.exec(proc(`${member}/status`))?.[1] ?? 0) * 1024,
@@ -91,7 +90,7 @@ export const startLoad = (target: Target, body: string, options: object): any =>
     ...options,
   });
 
-/** The milliseconds that each answer of a load took. Throws unless all of them have the status. */
+/** The milliseconds of each response of a load. Throws unless all have the expected status. */
 export async function answersOf(run: any, name: string, expected = 200): Promise<number[]> {
   const times: number[] = [];
   run.on("response", (_client: unknown, status: number, _bytes: number, time: number) => {
@@ -105,9 +104,9 @@ export async function answersOf(run: any, name: string, expected = 200): Promise
 }
 
 /**
- * Asks for whole replies on so many connections, each for one at a time, until there are so many,
- * or after some seconds. What is still under way then is broken off and not counted, but has cost
- * something. That does not matter where thousands of replies are small.
+ * Requests whole replies on `connections` connections, one at a time on each, until `amount`
+ * replies or `duration` seconds. Requests in flight at that moment are aborted and not counted,
+ * though they have cost CPU; among thousands of small replies that does not matter.
  */
 export async function wholeReplies(
   target: Target,
@@ -152,7 +151,7 @@ export async function readStream(
   return first;
 }
 
-/** Milliseconds until the first text of streams, one after the other. */
+/** Milliseconds until the first text of each stream, one stream after another. */
 export async function firstTokens(target: Target, count: number): Promise<number[]> {
   const agent = new http.Agent({ keepAlive: true });
   const times: number[] = [];
@@ -181,11 +180,11 @@ export async function openStreams(target: Target, streams: number, seconds = 5) 
   const body = bodyOf("events=1000000 every=1000", target.model);
   const open = () =>
     new Promise<void>((begun) => {
-      readStream(target, agent, body, begun).catch(() => undefined); // it is broken off below
+      readStream(target, agent, body, begun).catch(() => undefined); // aborted below
     });
   try {
     for (let asked = 0; asked < streams; asked += 100) {
-      // A listen queue holds some hundreds.
+      // A listen queue holds a few hundred.
       const batch = Array.from({ length: Math.min(100, streams - asked) }, open);
       const what = `streams ${asked} to ${asked + batch.length} of ${target.name}`;
       await within(Promise.all(batch), what, 60_000);

@@ -1,7 +1,8 @@
-// What the gateway costs, beside a bare relay and other gateways, in one run on one machine: `npm
-// run bench`. Loopback only, bounded: some twenty minutes with all peers. The measured process has
-// one core, the provider and the load have another, where there is taskset. Rounds go over all
-// targets in turn, so that what the machine does meanwhile hits all alike; the tables show medians.
+// The cost of the gateway compared with a bare relay and other gateways, in one run on one machine:
+// `npm run bench`. It uses loopback only and takes some twenty minutes with all peers. With
+// taskset, the measured process has one core, the provider and the load generator share another.
+// Each round measures all targets in turn, so that other work on the machine affects all alike; the
+// tables show medians.
 //   --rounds N     how many rounds (3)
 //   --seconds N    how long whole replies are asked for in each round (4)
 //   --only a,b     only targets whose names begin so

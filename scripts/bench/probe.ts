@@ -1,18 +1,18 @@
-// Asks for GET /healthz every 20 ms on a connection of its own, in a process of its own, so that
-// what keeps the load busy is not counted. Its parent sends a port to begin with, and `stop`. It
-// does not wait for an answer before it asks again: one that is late is counted once for each
-// question that it kept waiting.
+// Requests GET /healthz every 20 ms on its own connection. It is a process of its own, so that work
+// of the load generator is not measured. Its parent sends it a port, and later `stop`. It does not
+// wait for a response before the next request, so a late response counts for each request that it
+// delayed.
 
 import net from "node:net";
 
-/** Milliseconds that each answer took, in their order; those that never came are in `lost`. */
+/** The milliseconds of each response, in order. `lost`: the number of requests without one. */
 export interface Probed {
   readonly times: readonly number[];
   readonly lost: number;
 }
 
 const EVERY_MS = 20;
-/** How long the last answers are waited for. */
+/** How long to wait for the last responses, in ms. */
 const LAST_MS = 30_000;
 const QUESTION = "GET /healthz HTTP/1.1\r\nHost: probe\r\n\r\n";
 const ANSWER = '{"status":"ok"}';

@@ -1,7 +1,7 @@
-// A provider that costs next to nothing, so that what is measured is the gateway in front of it:
-// plain sockets, ready-made answers. The request's text says what is wanted: "bytes=300" a whole
-// reply with a text of that length, "events=500 every=10" a stream of so many events, the first at
-// once and the others a number of milliseconds apart.
+// A provider that costs almost nothing, so that the benchmark measures the gateway: plain sockets,
+// ready-made responses. The text of the request selects the reply: "bytes=300" is a whole reply
+// with that much text, "events=500 every=10" a stream of 500 events, the first sent at once and the
+// others 10 ms apart.
 
 import net from "node:net";
 
@@ -59,14 +59,14 @@ function stream(socket: net.Socket, events: number, every: number): void {
   socket.once("close", stop);
 }
 
-/** The size of the first request in `bytes`, or more than `bytes` while it is unknown. */
+/** The size of the first request in `bytes`, or more than their length while it is unknown. */
 function sizeOf(bytes: Buffer): number {
   const body = bytes.indexOf("\r\n\r\n") + 4;
   if (body === 3) return bytes.length + 1;
   const head = bytes.toString("latin1", 0, body);
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
   if (length !== undefined) return body + Number(length);
-  const last = bytes.indexOf("\r\n0\r\n\r\n", body - 2); // of a body in chunks
+  const last = bytes.indexOf("\r\n0\r\n\r\n", body - 2); // the end of a chunked body
   return last === -1 ? bytes.length + 1 : last + 7;
 }
 

@@ -1,10 +1,10 @@
-// How long GET /v1/requests/{request_id} takes with millions of usage records in files: `npm run
-// build && node --import tsx scripts/bench/receipts.ts`. Linux and loopback only. It writes usage
-// records of eight months, closes their days, starts the built gateway on them, and asks for
-// receipts of random requests of any month, and for ids that nobody has used: one after the other
-// with nothing else to do, then 50 a second between 50 chat requests a second and their syncs. Ten
-// million records take 9 GB in the folder for temporary files, which are removed at the end.
-// --records N how many usage records (10,000,000)
+// Measures GET /v1/requests/{request_id} over millions of usage records in files: `npm run build &&
+// node --import tsx scripts/bench/receipts.ts`. Linux and loopback only. It writes usage records of
+// eight months, closes their days, starts the built gateway on them, and requests receipts of
+// random requests of any month, and of unknown ids: first one after another on an idle gateway,
+// then 50 a second beside 50 chat requests a second and their syncs. Ten million records take 9 GB
+// in the folder for temporary files; they are removed at the end.
+// --records N: the number of usage records (10,000,000)
 
 import { spawnSync } from "node:child_process";
 import { cpus } from "node:os";
@@ -27,11 +27,11 @@ import { gateway, MACHINE, pinned, startProvider, type Target } from "./targets.
 const { values } = parseArgs({ options: { records: { type: "string", default: "10000000" } } });
 const RECORDS = Number(values.records);
 const MONTHS = 8;
-/** Records that are written at once. */
+/** Records per write. */
 const BATCH = 10_000;
-/** Each may ask for 600 receipts a minute. */
+/** Enough accounts for the lookups: each may request 600 receipts a minute. */
 const ACCOUNTS = 20;
-/** Lookups, and chat requests, a second. */
+/** Lookups per second, and chat requests per second. */
 const RATE = 50;
 
 const hex = (n: number): string => n.toString(16).padStart(8, "0");
@@ -67,7 +67,7 @@ async function writeBooks(dataDir: string): Promise<void> {
 
 const { between } = createRandom(Date.now());
 
-/** Looks up random ids, one after the other: a row of the table. */
+/** Looks up random ids one after another. Returns a row of the table. */
 async function lookUp(what: string, target: Target, isKnown: boolean, rate?: number) {
   const draw = (request: object) => {
     const n = between(0, RECORDS - 1);
@@ -109,7 +109,7 @@ const provider = await startProvider();
 try {
   const config = { data_dir: books, keys: [...keys, { account: "bench", key: "sk-bench" }] };
   const target = await gateway(config).start(provider.url);
-  // It was started on one core. Lookups are measured with all cores, as operators run it.
+  // The gateway was started on one core. Lookups use all cores, as in operation.
   if (pinned) spawnSync("taskset", ["-acp", `0-${cpus().length - 1}`, String(target.pid)]);
   await measure(target).finally(() => target.stop());
 } finally {

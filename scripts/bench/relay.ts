@@ -1,5 +1,5 @@
-// The floor: what any gateway on node:http has to do at least. It parses and re-serializes both
-// bodies, and each event of a stream, over pooled keep-alive sockets, and does nothing else.
+// The baseline: the minimum work of any gateway on node:http. It parses and re-serializes both
+// bodies and each event of a stream over pooled keep-alive sockets, and does nothing else.
 
 import http, { type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,7 +8,7 @@ const [upstream = ""] = process.argv.slice(2);
 const { hostname, port } = new URL(upstream);
 const agent = new http.Agent({ keepAlive: true });
 
-/** Reads a body of JSON, and gives it as it is sent on. */
+/** Parses a JSON body, and sends it re-serialized. */
 function relayBody(
   stream: IncomingMessage,
   send: (body: string, headers: OutgoingHttpHeaders) => void,

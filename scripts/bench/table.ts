@@ -1,6 +1,6 @@
-// Figures as text: a Markdown table that can also be read as it is, and counts.
+// Formats figures as text: a Markdown table that is also readable as plain text, and counts.
 
-/** A table whose first row is its head. */
+/** Formats a table. The first row is its header. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]!.map((_, at) => Math.max(3, ...rows.map((row) => row[at]!.length)));
   const line = (cells: readonly string[]) =>

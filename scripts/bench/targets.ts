@@ -1,6 +1,6 @@
-// What the benchmark measures: processes that take chat requests, each on a core of its own. How
-// one is started, found to listen, and stopped; the floor and this gateway; and the provider behind
-// all.
+// The targets of the benchmark: processes that take chat requests, each pinned to its own core. How
+// they are started, detected as ready, and stopped; the relay and this gateway; and the provider
+// behind them all.
 
 import { spawnSync } from "node:child_process";
 import { lstatSync, readdirSync, writeFileSync } from "node:fs";
@@ -15,35 +15,37 @@ export interface Target extends Callee {
   readonly name: string;
   readonly model: string;
   readonly pid: number;
-  /** Milliseconds from its start to its first answer. */
+  /** Milliseconds from the start of the process to its first response. */
   readonly startMs: number;
-  /** Ends the process, if it has not ended yet. */
+  /** Ends the process if it still runs. */
   readonly stop: () => Promise<void>;
 }
 
 /** Something that can be started as a target. */
 export interface Kind {
   readonly name: string;
-  /** What it does for each request here, in words, for the list below the table. */
+  /** What it does for each request, in words, for the list below the table. */
   readonly switchedOn: string;
-  /** What has to be on the disk beside the runtime it is written for; absent: it is no gateway. */
+  /** Bytes on disk, without the language runtime. Undefined: it is not a gateway. */
   readonly diskBytes: number | undefined;
-  /** Whether the benchmark goes on without it if it fails. */
+  /** Whether the benchmark continues without it if it fails. */
   readonly isPeer: boolean;
   readonly start: (upstream: string) => Promise<Target>;
 }
 
-/** Whether targets can be kept on a core of their own. */
+/** Whether targets can be pinned to a core. */
 export const pinned = spawnSync("taskset", ["-V"]).status === 0;
 /** The machine, in words. */
 export const MACHINE = `Node ${process.version}, ${cpus()[0]?.model.trim()}`;
-/** Leaves the first core to the targets, where that can be; says how the cores are shared. */
+/**
+ * Leaves the first core to the targets, if processes can be pinned. Returns how cores are shared.
+ */
 export function leaveCore(shared: string): string {
   if (!pinned) return "not pinned to cores";
   spawnSync("taskset", ["-cp", "1", String(process.pid)]);
   return `one core each for ${shared}`;
 }
-/** What Node needs to run this folder's sources. */
+/** The options with which Node runs this folder's sources. */
 export const TYPESCRIPT = ["--import", "tsx"];
 
 /** How a chat request is sent. */
@@ -55,9 +57,9 @@ export const CALL: Pick<Target, "path" | "model" | "headers"> = {
 
 interface Start {
   readonly name: string;
-  /** What a chat request to it has that is not as in CALL. */
+  /** Where its chat requests differ from CALL. */
   readonly call?: Partial<typeof CALL>;
-  /** The port that its process is told; absent: the process says which one it has. */
+  /** The port passed to the process. Absent: the process prints its port. */
   readonly port?: number;
   readonly command: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
@@ -93,7 +95,7 @@ export async function started(start: Start): Promise<Target> {
   }
 }
 
-/** Bytes of a file, or of all files of a folder. What a symbolic link leads to does not count. */
+/** The size in bytes of a file, or of all files in a folder. Symbolic links are not followed. */
 export function sizeOf(path: string): number {
   const found = lstatSync(path);
   if (found.isSymbolicLink()) return 0;
@@ -101,7 +103,7 @@ export function sizeOf(path: string): number {
   return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0);
 }
 
-/** The provider that all of them have behind them; on the core of the load. */
+/** The provider behind all targets, on the core of the load generator. */
 export async function startProvider(): Promise<Target> {
   const running = launch(fromSources(process.cwd(), "scripts/bench/provider.ts"), []);
   return {
@@ -114,7 +116,7 @@ export async function startProvider(): Promise<Target> {
   };
 }
 
-/** What any gateway on `node:http` has to do at least. */
+/** The minimum work of any gateway on `node:http`. */
 export const relay: Kind = {
   name: "relay",
   switchedOn: "nothing but parsing and re-serializing both bodies and each event, on `node:http`",
@@ -142,10 +144,10 @@ export function gatewayConfig(upstream: string, place: string) {
 }
 
 const FILE = "dist/chat-gateway.mjs";
-/** The headers of a request to it. */
+/** The headers of a request to this gateway. */
 export const AUTHORIZED = { ...CALL.headers, authorization: "Bearer sk-bench" };
 
-/** The arguments that make a built file a gateway with books of its own. */
+/** The arguments that start a built file as a gateway with new, empty books. */
 export function serving(upstream: string, over: object = {}, file = FILE): string[] {
   const place = folder();
   const config = join(place, "gateway.json");

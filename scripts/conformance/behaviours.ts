@@ -1,4 +1,4 @@
-// What the suite's own provider does, by the name of the model that it is asked for.
+// The behaviours of the suite's own provider, by the name of the requested model.
 
 import type { ServerResponse } from "node:http";
 import { setImmediate as turn, setTimeout as pause } from "node:timers/promises";
@@ -37,7 +37,7 @@ const ERROR_OBJECT = {
     code: { toString: 1 },
   },
 };
-/** As Groq reports a tool call that the model did not get right. */
+/** An invalid tool call of the model, as Groq reports it. */
 const CALL_FAILED = {
   error: {
     message: "canary: Failed to call a function. Please adjust your prompt.",
@@ -46,13 +46,16 @@ const CALL_FAILED = {
     failed_generation: "<function=canary>",
   },
 };
-/** A stream of these events; asked for a whole reply, something else. */
+/** Streams these events. If a whole reply is requested, behaves as `otherwise`. */
 const inStream =
   (list: readonly unknown[], otherwise: Behaviour): Behaviour =>
   (asked, argument) =>
     (asked.body["stream"] === true ? events(list) : otherwise)(asked, argument);
 
-/** The first so many pieces, of a stream or of a whole reply, and then something else. */
+/**
+ * Sends the first pieces of a stream or of a whole reply (the argument is their number), then calls
+ * `then`.
+ */
 const after =
   (then: (res: ServerResponse) => unknown): Behaviour =>
   (asked, pieces) => {
@@ -61,7 +64,9 @@ const after =
     return then(asked.res);
   };
 
-/** In pieces of so many bytes, each in a packet of its own as far as a sender can see to it. */
+/**
+ * A good reply in pieces of `size` bytes, each in its own packet as far as a sender controls that.
+ */
 const inPieces =
   (size: number): Behaviour =>
   async (asked) => {
@@ -73,7 +78,7 @@ const inPieces =
     asked.res.end();
   };
 
-/** Sends a text again and again, no faster than it is read. */
+/** Sends a text repeatedly, no faster than it is read. */
 function flood({ res }: Asked, text: string): void {
   const bytes = Buffer.from(text);
   let sent = 0;
@@ -93,19 +98,19 @@ const silence = (): void => undefined;
 const good = events(GOOD);
 const reset = ({ res }: Pick<Asked, "res">) => res.socket?.resetAndDestroy();
 
-/** A reply of which a filter has left nothing, not even a message (Azure). */
+/** A reply whose content a filter removed completely, even the message (Azure). */
 const filtered = events(
   [chunk(undefined, "content_filter"), usageChunk()],
   whole(undefined, "content_filter"),
 );
 const callFailed = refuses(400, CALL_FAILED);
-/** Good, but for requests with the word "bad". */
+/** A good reply, except for requests that contain the word "bad". */
 const unlessBad =
   (bad: Behaviour): Behaviour =>
   (asked) =>
     (JSON.stringify(asked.body["messages"]).includes("bad") ? bad : good)(asked, 0);
 
-/** A good whole reply, with an object of very many members beside the choices. */
+/** A good whole reply that has an object with very many members beside the choices. */
 async function manyKeys({ res }: Asked): Promise<void> {
   res.writeHead(200, { "content-type": JSON_TYPE });
   res.write(`${GOOD_REPLY.slice(0, -1)},"more":{"first":0`);
@@ -117,7 +122,7 @@ async function manyKeys({ res }: Asked): Promise<void> {
   res.end("}}");
 }
 
-/** A stream with so many milliseconds between its events. */
+/** A stream with `ms` milliseconds between its events. */
 const trickle: Behaviour = async (asked, ms) => {
   if (!begin(asked)) return asked.res.end(GOOD_REPLY);
   for (const each of SAID) {
@@ -126,7 +131,7 @@ const trickle: Behaviour = async (asked, ms) => {
   }
   return asked.res.end(DONE);
 };
-/** A text as long as the question says. */
+/** A reply whose length is the number in the question. */
 const longLine: Behaviour = (asked) => {
   const [, length] = /long (\d+)/.exec(JSON.stringify(asked.body["messages"])) ?? [];
   const content = "é".repeat(Number(length));
@@ -215,7 +220,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
       good(asked, 0);
     }),
   "until-close": (asked, argument) => {
-    asked.res.useChunkedEncodingByDefault = false; // the end of the connection is the end of the answer
+    asked.res.useChunkedEncodingByDefault = false; // closing the connection ends the body
     answers(GOOD_STREAM, GOOD_REPLY, { connection: "close" })(asked, argument);
   },
   "empty-choices": events(GOOD.flatMap((each) => [{ ...chunk({}), choices: [] }, each])),
@@ -248,7 +253,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
     whole({ content: TEXT }, "stop", { usage: {} }),
   ),
   "usage-digits": withUsage({ prompt_tokens: "7", completion_tokens: "5", total_tokens: "12" }),
-  // The greatest whole number that JSON readers agree about.
+  // The largest integer that all JSON parsers read alike.
   "usage-absurd": withUsage({
     prompt_tokens: Number.MAX_SAFE_INTEGER,
     completion_tokens: 10,
@@ -271,7 +276,7 @@ const BEHAVIOURS: Readonly<Record<string, Behaviour>> = {
   ...TWO_CALLS,
 };
 
-/** By the model's name up to its colon; a number at its end is the behaviour's argument. */
+/** Runs the behaviour named before the colon. A number at its end is the behaviour's argument. */
 export function perform(name: string, asked: Asked): unknown {
   const [, stem = "", digits = "0"] = /^(.*?)(?:-(\d+))?$/.exec(name) ?? [];
   const behaviour = BEHAVIOURS[name] ?? BEHAVIOURS[stem] ?? refuses(404);

@@ -1,6 +1,6 @@
 // The HTTP client of the suite. It keeps each answer as received (raw headers and text), parses
 // whole replies and streams, can watch a stream and leave it early, and can send raw bytes that no
-// other client would send. Each wait has a deadline, whose error names what was waited for.
+// other client would send. Each wait has a deadline, whose error names what was awaited.
 
 import { isUtf8 } from "node:buffer";
 import http, { type IncomingMessage } from "node:http";
@@ -17,7 +17,7 @@ export interface Request {
   /** A header that is undefined is left out. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string | Buffer | undefined;
-  /** The body before it was serialized. Absent: it is no JSON object. */
+  /** The body before it was serialized. Absent: the body is not a JSON object. */
   readonly asked?: Json;
   /** When it is aborted, the connection is closed at once. */
   readonly signal?: AbortSignal | undefined;
@@ -82,7 +82,7 @@ export function createClient(
     open,
     /** Sends a request. Resolves with the whole answer, whatever its status is. */
     send: async (request: Request): Promise<Answer> => (await open(request)).rest(),
-    /** Sends raw bytes. Resolves with all that came when the server has closed the connection. */
+    /** Sends raw bytes. Resolves with everything received once the server closes the connection. */
     async raw(bytes: string | Buffer): Promise<string> {
       const socket = connect(bytes);
       const pieces: Buffer[] = [];

@@ -1,4 +1,4 @@
-// The assertions of the checks, their error, and waiting with a deadline.
+// The assertions of the checks, their error class, and waiting with a deadline.
 
 import { find, holds, wordsOf, type Expected, type Fields } from "./shapes.ts";
 
@@ -37,10 +37,10 @@ export const same = (got: unknown, expected: unknown): void => {
   that(JSON.stringify(got) === text, text, got);
 };
 
-/** A wait counts down in steps, so that a pause of this process only counts as one step. */
+/** A wait counts down in steps, so that a pause of this process counts as one step only. */
 const STEPS = 50;
 
-/** The promise's value. Rejects after `ms`. `giveUp` is called at any error. */
+/** The promise's value. Rejects after `ms`. `giveUp` is called on any error. */
 export async function within<T>(
   promise: Promise<T>,
   what: string,

@@ -1,5 +1,5 @@
-// What values of replies must be: the forms that checks name, and the fields of a reply, of a chunk
-// and of an error.
+// The expected values in replies: the shapes that checks name, and the fields of a reply, of a
+// chunk and of an error.
 
 import { parseJson } from "./client.ts";
 import { first, isCount, isObject, isText, list, Shape, type Fields } from "./shapes.ts";
@@ -17,7 +17,7 @@ export const members = new Shape("an array that has members", (value) => list(va
 export const empty = new Shape("nothing", (value) => (value ?? "") === "");
 export const atMost = (most: number): Shape =>
   new Shape(`a count, at most ${most}`, (value) => isCount(value) && value <= most);
-/** Neither milliseconds nor a date of another century. */
+/** A time in seconds from 2001 to 2286, so that milliseconds fail. */
 const unixTime = new Shape(
   "a Unix timestamp in seconds",
   (value) => isCount(value) && value > 1_000_000_000 && value < 10_000_000_000,
@@ -26,7 +26,9 @@ const textOrNothing = new Shape(
   "a string where it is present, or null",
   (value) => (value ?? null) === null || typeof value === "string",
 );
-/** A reply that a filter cut short says so in streams too (wire.md "Finish reasons"). */
+/**
+ * A reply that a filter cut short has this finish_reason in streams too (wire.md "Finish reasons").
+ */
 const REASONS: readonly unknown[] = ["stop", "length", "tool_calls", "content_filter"];
 const reason = "stop, length, tool_calls or content_filter";
 

@@ -1,7 +1,7 @@
-// A conformance suite for chat-completions gateways: it needs Node, an address and a key, and knows
-// nothing of the gateway but what can be seen from outside. `npm run conformance -- --base-url
-// http://127.0.0.1:8080 --key sk-demo --model demo-chat`; --help lists the options. Exit 0: all
-// checks that were run passed; 1: a check failed; 2: it could not be run.
+// A conformance suite for chat-completions gateways. It needs Node, an address and a key, and
+// relies only on what is visible from outside. `npm run conformance -- --base-url
+// http://127.0.0.1:8080 --key sk-demo --model demo-chat`; --help lists the options. Exit code 0:
+// all checks that ran passed; 1: a check failed; 2: the suite could not run.
 
 import { writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
@@ -73,7 +73,7 @@ const OPTIONS = {
 const read = (args: readonly string[]) => parseArgs({ args: [...args], options: OPTIONS }).values;
 type Values = ReturnType<typeof read>;
 
-/** The names of a list with commas between them, which must be among these. */
+/** Splits a comma-separated list, whose names must be among these. */
 function named<T extends string>(option: string, given: string, among: readonly T[]): T[] {
   return given.split(",").map((name) => {
     const found = among.find((each) => each === name);
@@ -134,7 +134,7 @@ function optionsOf(values: Values): Options {
 
 const READY_MS = 120_000;
 
-/** Says how the gateway is to be configured, and waits until it is. */
+/** Prints how to configure the gateway, and waits until it has that configuration. */
 async function ready(
   provider: Provider,
   { baseUrl, key, deadlineMs = 30_000 }: Options,
@@ -161,7 +161,7 @@ async function ready(
   throw new Error(`waited ${READY_MS} ms for ${baseUrl} to answer for ${model}, and got: ${came}`);
 }
 
-/** For people: a line a check, what went wrong below it, and the sum. */
+/** A report for people: a line per check, the violations below it, and the totals. */
 function scorecard(results: readonly Result[]): string {
   const widthOf = (name: "id" | "source") => Math.max(...results.map((each) => each[name].length));
   const [ids, sources] = [widthOf("id"), widthOf("source")];

@@ -1,7 +1,7 @@
-// The suite's own provider. It behaves as the name of the requested model says (behaviours.ts). A
-// model is called `behaviour:anything`, so that each check has models of its own, whose calls are
-// recorded for it. And a configuration for the whole suite: the demo models for most levels, and
-// for each check of the level `robust` models at this provider.
+// The suite's own provider. Its behaviour depends on the name of the requested model
+// (behaviours.ts). A model is called `behaviour:anything`, so that each check has its own models,
+// whose calls are recorded separately. This file also has a configuration for the whole suite: the
+// demo models for most levels, and models at this provider for each check of the level `robust`.
 
 import { EventEmitter, once } from "node:events";
 import http, { type IncomingMessage, type ServerResponse } from "node:http";
@@ -124,34 +124,36 @@ export async function startProvider(port = 0) {
   };
 }
 
-/** What a check needs of the gateway's configuration. */
+/** What a check needs in the gateway's configuration. */
 export interface ProviderSetup {
   readonly id: string;
-  /** The provider's behaviours, with a model for each. An alias has these models in this order. */
+  /**
+   * The provider's behaviours, with a model for each. An alias lists these models in this order.
+   */
   readonly behaviours: readonly string[];
   /**
-   * The provider of the first model: `impatient` has short deadlines, `lone` has connections of its
-   * own, `gone` has an address at which nothing listens. Absent: the usual one.
+   * The provider of the first model: `impatient` has short timeouts, `lone` has its own
+   * connections, `gone` has an address at which nothing listens. Absent: the usual one.
    */
   readonly at?: string | undefined;
 }
 
-/** A key of an account of its own, and its limit of requests in a minute. */
+/** A key with its own account, and its limit of requests per minute. */
 export const BURST = { key: "sk-conformance-burst", rpm: 60 };
-/** The key that the suite exceeds. */
+/** The key whose limit the suite exceeds. */
 export const LIMITED = { key: "sk-conformance-limited", rpm: 3 };
-/** A key of an account of its own, and its limit of requests in flight. */
+/** A key with its own account, and its limit of requests in flight. */
 export const CROWDED = { key: "sk-conformance-crowded", maxInFlight: 2 };
-/** `failures`: more in a row than most checks cause. */
+/** `failures`: more than most checks cause in a row. */
 const BREAKER = { failures: 5, cooldown_ms: 400 };
 
-/** A model that answers, which shows that the gateway has this configuration. */
+/** A model that answers, which shows that the gateway has loaded this configuration. */
 export const READY: ProviderSetup = { id: "ready", behaviours: ["good"] };
 
-/** The names of its models, in the order of their behaviours. */
+/** The names of a setup's models, in the order of their behaviours. */
 export const modelsOf = ({ id, behaviours }: ProviderSetup): string[] =>
   behaviours.map((behaviour) => `${behaviour}:${id}`);
-/** The name of its alias. */
+/** The name of a setup's alias. */
 export const aliasOf = ({ id }: ProviderSetup): string => `auto/robust.${id}`;
 
 /** A configuration for the whole suite. `key`: the client's. */

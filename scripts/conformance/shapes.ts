@@ -1,6 +1,6 @@
-// Looks into unchecked JSON: finds values by their paths, and describes what a value must be.
+// Reads unchecked JSON: finds values by their paths, and describes what a value must be.
 
-/** A value, its path, and the values that contain it. */
+/** A value, its path, the object or array that has it, and the root of the document. */
 export interface Found {
   readonly path: string;
   readonly value: unknown;
@@ -23,8 +23,8 @@ export const isCount = (value: unknown): value is number =>
 export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /**
- * The values at a path such as `choices[].message.content`. A missing field is found as undefined.
- * Nothing is found if its object is missing, which is a fault of another field.
+ * The values at a path such as `choices[].message.content`. A missing field yields undefined. A
+ * missing object yields nothing, because its own field reports it.
  */
 export function find(root: unknown, path: string): Found[] {
   let found: Found[] = [{ path: "", value: root, parent: undefined, root }];
@@ -32,7 +32,7 @@ export function find(root: unknown, path: string): Found[] {
   return found;
 }
 
-/** The values one step below: a field, or the members of the list in it. */
+/** The values one step below: a field, or the elements of the array in it. */
 function below({ path: above, value: parent, root }: Found, step: string): Found[] {
   if (!isObject(parent)) return [];
   const name = step.replace("[]", "");
@@ -50,7 +50,7 @@ function below({ path: above, value: parent, root }: Found, step: string): Found
 /** The first value at a path. */
 export const first = (root: unknown, path: string): unknown => find(root, path)[0]?.value;
 
-/** What a value must be, as words and as a predicate. */
+/** What a value must be, in words and as a predicate. */
 export class Shape {
   readonly words: string;
   readonly holds: (value: unknown, at: Found) => boolean;
@@ -59,7 +59,7 @@ export class Shape {
     this.holds = holds;
   }
 }
-/** An expected value: a shape, a pattern of its text, or the value itself. */
+/** An expected value: a shape, a pattern that its text matches, or the value itself. */
 export type Expected = Shape | RegExp | string | number | boolean | null | undefined | object;
 /** An expected value in words. */
 export const wordsOf = (expected: Expected): string => {

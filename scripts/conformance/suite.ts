@@ -1,14 +1,14 @@
-// What a check is, and how checks are run. There are two kinds. Most send requests of their own and
-// look at what these are about. The others, made by `every`, run when those are done and look at
-// all that was received meanwhile: each rule about the shape of an answer is so applied to every
-// answer of the run, and a gateway that breaks one rule fails one check.
+// What a check is, and how checks run. There are two kinds. Most send their own requests and
+// examine the answers. The others, made by `every`, run when those are done and examine everything
+// received meanwhile: each rule about the shape of an answer applies to every answer of the run,
+// and a gateway that breaks one rule fails one check.
 
 import { createClient, type Exchange } from "./client.ts";
 import * as expect from "./expect.ts";
 import type { Provider } from "./provider.ts";
 import { CHAT, SAMPLE, sample, testerOf, type Run, type Tester } from "./tester.ts";
 
-/** What a check needs that a gateway, or a run, may lack. */
+/** What a check needs and a gateway, or a run, may lack. */
 export const NEEDS = [
   ...(["model", "alias", "plain", "reasoning", "tools", "json", "logprobs"] as const),
   ...(["limited", "provider", "messages", "responses"] as const),
@@ -20,50 +20,54 @@ export type Level = (typeof LEVELS)[number];
 
 /** A check of the suite. */
 export interface Check {
-  /** Its level, a dot, and what it is about: `spec.request-id.echo`. */
+  /** Its level, a dot, and its subject: `spec.request-id.echo`. */
   readonly id: string;
   /** The document and the section that state the rule. */
   readonly source: string;
   /** The rule. */
   readonly title: string;
   readonly needs: readonly Need[];
-  /** Absent: beside others. "alone": one at a time, after these. "last": after all others. */
+  /** Absent: beside others. "alone": one at a time, after those. "last": after all others. */
   readonly when?: "alone" | "last" | undefined;
-  /** Throws an Expectation if the gateway breaks the rule, or another error if it is silent. */
+  /**
+   * Throws an Expectation if the gateway breaks the rule, or another error if it does not answer.
+   */
   run(t: Tester): unknown;
 }
 
-/** The level of a check, which its id begins with. */
+/** The level of a check, with which its id begins. */
 export const levelOf = ({ id }: Pick<Check, "id">): string => id.slice(0, id.indexOf("."));
 
-/** Thrown where a rule cannot be checked, for a reason that another rule reports. */
+/** Thrown if a rule cannot be checked, for a reason that another rule reports. */
 export class Skipped extends Error {}
 
 /** How to run checks against a gateway. */
 export interface Options {
   readonly baseUrl: string;
   readonly key: string;
-  /** They go with every request but those that are sent raw. */
+  /** Headers of every request that is not sent raw. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** One that cannot think. Absent: the alias answers, and rules about names are skipped. */
+  /** A model without reasoning. Absent: the alias is asked, and rules about names are skipped. */
   readonly model?: string | undefined;
   /** Absent: auto/chat, which contract.md "Routing aliases" defines. */
   readonly alias?: string | undefined;
-  /** A model that thinks, or an alias of such. Absent: auto/reasoning. */
+  /** A model with reasoning, or an alias of such models. Absent: auto/reasoning. */
   readonly reasoningModel?: string | undefined;
-  /** A second key with a small limit, for the rules about that. */
+  /** A second key with a small limit, for the rules about limits. */
   readonly limited?: { readonly key: string; readonly rpm: number } | undefined;
-  /** The suite's own provider, which the gateway has as its upstream (robust.ts). */
+  /** The suite's own provider, which the gateway must be configured with (checks/setup.ts). */
   readonly provider?: Provider | undefined;
   /** What the gateway, or its models, cannot do. */
   readonly without?: readonly Need[] | undefined;
-  /** For each wait. Absent: 30 s. */
+  /** Milliseconds for each wait. Absent: 30,000. */
   readonly deadlineMs?: number | undefined;
-  /** Checks at a time. Absent: 4. */
+  /** The number of checks that run at once. Absent: 4. */
   readonly concurrency?: number | undefined;
-  /** The header that names the check of each request that is not raw. Absent: there is none. */
+  /** A header that names the check in each request that is not raw. Absent: no header. */
   readonly mark?: string | undefined;
-  /** Waits before a request that the key's own limit refused is repeated. Absent: it is not. */
+  /**
+   * Waits before a request is repeated that the key's own limit rejected. Absent: none is repeated.
+   */
   readonly pause?: ((seconds: number) => Promise<unknown>) | undefined;
 }
 
@@ -72,13 +76,13 @@ export interface Outcome {
   readonly result: "pass" | "fail" | "skip";
   readonly expected?: string;
   readonly got?: string;
-  /** Why it was skipped. */
+  /** Why the check was skipped. */
   readonly why?: string;
 }
-/** The outcome of a check, with what it is about. */
+/** The outcome of a check, and which check it is. */
 export type Result = Outcome & Pick<Check, "id" | "source" | "title">;
 
-/** Runs the checks and gives their results in the same order. */
+/** Runs the checks. Returns their results in the same order. */
 export async function runChecks(checks: readonly Check[], options: Options): Promise<Result[]> {
   const client = createClient(options.baseUrl, options.deadlineMs ?? 30_000, options.headers);
   const run: Run = { client, options, seen: [], unanswered: [], exceeded: undefined };
@@ -140,7 +144,7 @@ function missing({ model, limited, provider, without = [] }: Options): Map<Need,
   return lacks;
 }
 
-/** Which answers a rule is about. */
+/** The kinds of answers that a rule may be about. */
 export const KINDS = {
   response: () => true,
   reply: ({ request, status, streamed }: Exchange) =>
@@ -150,7 +154,7 @@ export const KINDS = {
 };
 export type Kind = keyof typeof KINDS;
 
-/** A check of every answer of a kind: `look` throws at the first that breaks the rule. */
+/** A check of every answer of a kind. `look` throws if an answer breaks the rule. */
 export const every =
   (kind: Kind, look: (exchange: Exchange) => void): Check["run"] =>
   ({ seen }) => {

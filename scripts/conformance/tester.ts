@@ -1,5 +1,5 @@
-// How the checks ask a gateway: what a tester offers to one of them, and the requests of the
-// sample.
+// How the checks call a gateway: the functions that each check gets, and the sample of requests for
+// the rules about every answer.
 
 import { exchangeOf, parseJson, type Client, type Exchange, type Request } from "./client.ts";
 import * as expect from "./expect.ts";
@@ -8,36 +8,36 @@ import type { Need, Options } from "./suite.ts";
 
 /** The path of chat completions. */
 export const CHAT = "/v1/chat/completions";
-/** The word that a usual request asks for, so that a reply can be told from another. */
+/** The word that a usual request asks for, which distinguishes its reply from others. */
 export const WORD = "pineapple";
-/** Messages with one question of the user. */
+/** Messages with a single question of the user. */
 export const question = (content: string) => [{ role: "user", content }];
-/** What all requests of the sample ask. */
+/** The question of all requests in the sample. */
 const GREETING = question("Say hello.");
 const MAX_WAITS = 10;
-/** The name of the check for requests of the sample. */
+/** What stands for the check's id in requests of the sample. */
 export const SAMPLE = "the sample";
 
-/** A chat request: fields to set, or to leave out (undefined); or a body as it is. */
+/** A chat request: fields to set or (undefined) to omit, or a raw body. */
 export type Ask = Json | string | Buffer;
-/** Headers of a request; one that is undefined is left out. */
+/** Headers of a request. Undefined: the header is omitted. */
 export type Headers = Readonly<Record<string, string | undefined>>;
 /** What differs from the usual request. */
 export interface Over {
   readonly headers?: Headers | undefined;
   /** Absent: chat completions. */
   readonly path?: string;
-  /** Aborted: the client leaves. */
+  /** When it is aborted, the client leaves. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * What a check works with. Its requests have the check's id as X-Request-Id, but for those of the
- * level spec: their answers show what ids the gateway makes itself.
+ * What a check works with. Its requests have the check's id as X-Request-Id, except at level
+ * `spec`, where the answers must show the ids that the gateway generates.
  */
 export type Tester = ReturnType<typeof testerOf>;
 
-/** What the testers of a run have in common. */
+/** What the testers of a run share. */
 export interface Run {
   readonly client: Client;
   readonly options: Options;
@@ -50,11 +50,11 @@ export interface Run {
 export function testerOf(run: Run, check: string) {
   const { client, options, seen, unanswered } = run;
   const { alias = "auto/chat", model = alias, reasoningModel = "auto/reasoning" } = options;
-  // What the rules about every answer are not about: errors of another form, provoked failures.
+  // The rules about every answer skip errors of another format, and provoked failures.
   const isSeen = !/^(robust|messages)\./.test(check);
-  // A robust gateway has no reason to refuse: its 429 is a failure, not a limit to wait for.
+  // A robust gateway has no reason to reject: its 429 is a failure, not a limit to wait for.
   const mayRepeat = options.pause !== undefined && !check.startsWith("robust.");
-  // Neither requests of the sample, which is no check, nor those of the level spec have an id.
+  // Requests of the sample, which is not a check, and those of level `spec` have no id.
   const hasId = check.includes(".") && !check.startsWith("spec.");
   const own = {
     ...(hasId && { "x-request-id": check }),
@@ -81,7 +81,7 @@ export function testerOf(run: Run, check: string) {
     if (isSeen) seen.push(exchange);
     return exchange;
   }
-  /** How long to wait before the request is repeated, in seconds. */
+  /** Seconds to wait before the request is repeated. Undefined: it is not repeated. */
   function waitAfter({ request, status, headers }: Exchange): number | undefined {
     const { authorization, "x-api-key": key = authorization } = request.headers ?? {};
     const isOwn = key?.replace(/^bearer /i, "") === options.key;
@@ -131,7 +131,7 @@ export function testerOf(run: Run, check: string) {
   };
 }
 
-/** Requests for an answer of every kind, so that rules about every answer have some to look at. */
+/** Requests that get answers of every kind, so that the rules about every answer have examples. */
 export function sample(t: Tester, lacks: ReadonlyMap<Need, string>): (() => Promise<unknown>)[] {
   const ways = [{}, { stream: true }];
   const usage = { stream: true, stream_options: { include_usage: true } };
@@ -167,19 +167,19 @@ const tool = (name: string, property: string) => ({
     },
   },
 });
-/** The schema of an object with nothing but a city. */
+/** A schema of an object whose only member is a city. */
 export const PLACE = {
   type: "object",
   properties: { city: { type: "string" } },
   required: ["city"],
   additionalProperties: false,
 };
-/** Two tools, as a request carries them. */
+/** Two tools, as in a request. */
 export const TOOLS = { tools: [tool("get_time", "city"), tool("send_mail", "to")] };
 /** A tool_choice that names a tool. */
 export const chooseTool = (name: string) => ({ type: "function", function: { name } });
 
-/** In turn, so that it is known which one is the first too many. */
+/** Sends them one after another, so that the first one beyond the limit is known. */
 async function exceed(t: Tester): Promise<readonly Exchange[]> {
   const { key, rpm } = t.options.limited!;
   const exchanges: Exchange[] = [];

@@ -1,10 +1,10 @@
-// What the suite's own provider says, in the plain OpenAI-compatible format. All that a client must
-// never see of a provider has the word "canary" in it.
+// The replies of the suite's own provider, in the plain OpenAI-compatible format. Everything that a
+// client must never see of a provider contains the word "canary".
 
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Json } from "./shapes.ts";
 
-/** What a good reply says; it has characters of one to four bytes. */
+/** The text of a good reply, with characters of one to four bytes. */
 export const PIECES: readonly string[] = [
   ...["Grüße", ", 世界", "! 🎉", " And so on,", " to", " the end."],
 ];
@@ -20,21 +20,21 @@ export const CALLS = [
   { id: "call_a", type: "function", function: { name: "get_time", arguments: '{"city":"Oslo"}' } },
   { id: "call_b", type: "function", function: { name: "send_mail", arguments: '{"to":"ada"}' } },
 ] as const;
-/** The path that a redirect leads to; what came there is kept under this name. */
+/** The path that a redirect leads to. Requests to it are recorded under this name. */
 export const ELSEWHERE = "elsewhere";
-/** What no client may see. */
+/** Text that no client may see. */
 export const CANARY = /canary/i;
-/** How much the models send that do not end by themselves. */
+/** Bytes that endless replies send before they stop. */
 export const FLOOD_BYTES = 128 * 1024 * 1024;
 
 /** A request to the provider, with its answer. */
 export interface Asked {
   readonly body: Json;
-  /** The requests for this model before, and those on this connection. */
+  /** The number of earlier requests for this model, and on this connection. */
   readonly number: number;
   readonly position: number;
   readonly res: ServerResponse;
-  /** The next behaviour that this model is given. */
+  /** Resolves with the model's next behaviour, once a check sets it. */
   readonly turned: () => Promise<string>;
 }
 /** `argument`: the number at the end of the name. */
@@ -63,12 +63,12 @@ export const chunk = (delta?: object, finish_reason: string | null = null, more:
   choices: [{ index: 0, delta, finish_reason }],
   ...more,
 });
-/** As OpenRouter sends an error in the middle of a stream. */
+/** An error in the middle of a stream, as OpenRouter sends it. */
 export const ERROR_WITH_USAGE = chunk({ content: "" }, "error", { ...WORDS, usage: USAGE });
 export const ROLE = chunk({ role: "assistant", content: "" });
 export const TEXTS = PIECES.map((content) => chunk({ content }));
 export const STOP = chunk({}, "stop");
-/** A chunk that has only figures. */
+/** A chunk that has only usage figures. */
 export const usageChunk = (usage: unknown = USAGE) => ({ ...chunk(), choices: [], usage });
 /** The chunks of a good reply without figures. */
 export const SAID = [ROLE, ...TEXTS, STOP];
@@ -82,7 +82,7 @@ export const DONE = "data: [DONE]\n\n";
 export const stream = (events: readonly unknown[], end = DONE) => events.map(event).join("") + end;
 export const GOOD_STREAM = stream(GOOD);
 
-/** A whole reply; `more`: of the reply itself. */
+/** A whole reply. `more`: further members of the reply itself. */
 export const whole = (message?: object, finish_reason = "stop", more: object = {}) =>
   JSON.stringify({
     ...HEAD,
@@ -93,7 +93,7 @@ export const whole = (message?: object, finish_reason = "stop", more: object = {
   });
 export const GOOD_REPLY = whole({ content: TEXT });
 
-/** Starts an answer: a stream if one was asked for. */
+/** Writes the response head: of a stream if one was requested. Returns whether it is a stream. */
 export function begin({ res, body }: Asked, headers: OutgoingHttpHeaders = {}): boolean {
   const streamed = body["stream"] === true;
   const usual = { "content-type": streamed ? SSE : JSON_TYPE, "x-canary": "canary" };
@@ -111,10 +111,10 @@ export const answers =
 /** Answers with a stream of these events, or with a whole reply, as requested. */
 export const events = (list: readonly unknown[], json = GOOD_REPLY): Behaviour =>
   answers(stream(list), json);
-/** Answers with a good reply that states these figures. */
+/** Answers with a good reply that states these usage figures. */
 export const withUsage = (usage: unknown) =>
   events([...SAID, usageChunk(usage)], whole({ content: TEXT }, "stop", { usage }));
-/** Refused with a status; `headers` and `body` as they are named. */
+/** Refuses with a status. `headers` and `body`: those of the response. */
 export const refuses =
   (status: number, body: object = WORDS, headers: OutgoingHttpHeaders = {}): Behaviour =>
   ({ res }) =>
@@ -132,7 +132,7 @@ const opening = ({ id, type, function: { name } }: (typeof CALLS)[number]) => ({
 const split = (text: string) => [text.slice(0, 5), text.slice(5)];
 const halves = ({ function: { arguments: text } }: (typeof CALLS)[number]) =>
   split(text).map((part) => ({ function: { arguments: part } }));
-/** Each call as its opening and its halves, with an index of its own. */
+/** Tool calls in pieces: the opening and two halves of each, with indexes from `indexOf`. */
 const inPiecesOf = (indexOf: (index: number) => number) =>
   CALLS.flatMap((call, index) =>
     [opening(call), ...halves(call)].map((piece) => fragment(indexOf(index), piece)),
@@ -143,7 +143,7 @@ const tools = (fragments: readonly unknown[]) =>
     whole({ content: null, tool_calls: CALLS }, "tool_calls"),
   );
 
-/** Two calls at once. */
+/** Two tool calls in one reply. */
 export const TWO_CALLS: Readonly<Record<string, Behaviour>> = {
   tools: tools(inPiecesOf((index) => index)),
   "tools-all-zero": tools(inPiecesOf(() => 0)),

@@ -13,12 +13,12 @@ import { until as untilAnswered, waitFor, within } from "../../test/support/wait
 import { familyOf, memoryOf, percentile } from "../bench/load.ts";
 import { pinned } from "../bench/targets.ts";
 
-/** Bytes of a megabyte. */
+/** Bytes per megabyte. */
 export const MB = 1e6;
 /** Bytes as text in whole megabytes. */
 export const mb = (bytes: number): string => (bytes / MB).toFixed(0);
 const AUDIT_MS = 600_000;
-/** Options of Node by which SIGUSR2 makes a process and its workers collect all garbage. */
+/** Node options with which SIGUSR2 makes a process and its workers collect all garbage. */
 const COLLECT_ON_SIGNAL = [
   "--expose-gc",
   "--import",
@@ -50,23 +50,23 @@ export interface Attack {
   readonly config: (folder: string) => object;
   /** Whether the gateway may answer 503. */
   readonly mayBeBusy: boolean;
-  /** Options of Node for the gateway's process; absent: none. */
+  /** Node options of the gateway's process. Absent: none. */
   readonly flags?: readonly string[];
   /** The bound of the memory's growth during the attack, in MB. */
   readonly heightMb: number;
-  /** The bound of the growth that remains when the clients have left, in MB. */
+  /** The bound of the growth that remains after the clients have left, in MB. */
   readonly afterMb: number;
   /** Descriptors that may stay open as pooled connections to the provider. Absent: 0. */
   readonly pooled?: number;
-  /** The bound of the 99th percentile of /healthz. Absent: 1,000. */
+  /** The bound of the 99th percentile of /healthz, in ms. Absent: 1,000. */
   readonly p99Ms?: number;
-  /** The bound of the slowest answer of /healthz. Absent: 3,000. */
+  /** The bound of the slowest answer of /healthz, in ms. Absent: 3,000. */
   readonly worstMs?: number;
   /** Resolves when the clients have left. Says what they did, and what the gateway answered. */
   readonly run: (gateway: AttackedGateway) => Promise<readonly [did: string, answered: string]>;
 }
 
-/** Polls a state of another process, which no event reports. False: it was not reached in time. */
+/** Polls a state of another process, which no event reports. Resolves with false after `ms`. */
 export const until = (check: () => boolean, ms: number): Promise<boolean> =>
   waitFor(check, "the state of another process", ms).catch(() => false);
 
@@ -142,7 +142,7 @@ export async function runAttack(attack: Attack, file: string, probe: Probe) {
     for (const each of hasEnded() ? [] : familyOf(pid)) process.kill(each, "SIGUSR2");
   };
   await probe.start(port);
-  writeFileSync(`/proc/${pid}/clear_refs`, "5"); // resets the height of its memory
+  writeFileSync(`/proc/${pid}/clear_refs`, "5"); // resets the peak memory
   const [before, openBefore] = [memory(), descriptors()];
   const gateway = { pid, port, adminPort, memory, before, collect, descriptors, hasEnded, expect };
   const [did, answered] = await attack.run(gateway);

@@ -149,8 +149,8 @@ const HTTP_MUTATIONS: Readonly<Record<string, Mutate>> = {
     headers.splice(between(0, headers.length - 1), 1),
   "many headers": ({ headers }, { between, pick }) =>
     headers.push(...many(between(1, pick([400, 6_000])))),
-  // The gateway looks for the request id in a malformed head. A pattern of quadratic time would
-  // take seconds for so many blanks.
+  // The gateway searches a malformed head for the request id. A quadratic pattern would take
+  // seconds for this many blanks.
   "blanks in a header": ({ headers }, { between }) =>
     headers.push(`X-Request-Id:${" ".repeat(between(30_000, 60_000))}`, "no colon"),
   "long header": ({ headers }, { between }) =>

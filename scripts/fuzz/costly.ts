@@ -7,7 +7,7 @@ import type { Scope } from "../../test/support/scope.ts";
 
 const MB = 1e6;
 
-/** Elements with commas between them, of so many characters in all. */
+/** Comma-separated elements of `chars` characters in all. */
 function filled(chars: number, element: (index: number) => string): string {
   const elements: string[] = [];
   let length = 0;
@@ -18,10 +18,10 @@ function filled(chars: number, element: (index: number) => string): string {
     elements.push(next);
   }
 }
-/** So many elements with commas between them. */
+/** `count` comma-separated elements. */
 export const listOf = (count: number, element: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => element(index)).join(",");
-/** An object of so many characters whose names all differ. */
+/** An object of `chars` characters whose names all differ. */
 export const newNames = (chars: number): string =>
   `{${filled(chars, (at) => `"k${at.toString(36)}":1`)}}`;
 const newObjects = (chars: number): string =>
@@ -54,7 +54,9 @@ const assistant = (calls: string): string =>
   `{"role":"assistant","content":null,"tool_calls":[${calls}]}`;
 const turn = (at: number, text: string): string =>
   `{"role":"${at % 2 ? "assistant" : "user"}","content":"${text}"}`;
-/** Tool calls that repeat an id, and others with the ids that the gateway would give to these. */
+/**
+ * `count` tool calls that share an id, and others with the ids that the gateway would give them.
+ */
 const clashing = (count: number): string =>
   `${listOf(count, (at) => call(`repeated_${at + 1}`))},${listOf(count, () => call("a"))}`;
 /** The size in bytes of the largest of these requests. */

@@ -72,7 +72,7 @@ export function judge({ sent, received, mayBeCut, mayBeBusy }: Exchanged): numbe
   } catch (error) {
     if (!(error instanceof Truncated && mayBeCut)) throw error;
   }
-  // Bytes that are no request at all get an answer too, so there may be one more.
+  // Bytes that are not a request get an answer too, so there may be one more.
   const requests = asked.split(/HTTP\//i).length;
   demand(statuses.length <= requests, `${statuses.length} answers to at most ${requests} requests`);
   return statuses;
@@ -81,15 +81,15 @@ export function judge({ sent, received, mayBeCut, mayBeBusy }: Exchanged): numbe
 interface Answer {
   readonly status: number;
   readonly headers: ReadonlyMap<string, string>;
-  /** Undefined: an answer to HEAD, an interim one, or a beginning. */
+  /** Undefined: an answer to HEAD, an interim answer, or a truncated one. */
   readonly body: Buffer | undefined;
-  /** In bytes, with its head. */
+  /** The size in bytes, with the head. */
   readonly size: number;
 }
 const isLast = (headers: Answer["headers"]): boolean =>
   /close/i.test(headers.get("connection") ?? "");
 
-/** RFC 9112: status line, field lines, and as much body as they say. */
+/** Reads one answer by RFC 9112: status line, field lines, and a body as long as they state. */
 function readAnswer(bytes: Buffer, mayBeHead: boolean, mayBeCut: boolean): Answer {
   const headEnd = bytes.indexOf("\r\n\r\n") + 4;
   if (headEnd === 3)
@@ -105,7 +105,7 @@ function readAnswer(bytes: Buffer, mayBeHead: boolean, mayBeCut: boolean): Answe
     demand(headers.size === 0, "100 Continue with headers");
     return withoutBody;
   }
-  // Bodies are JSON, events or metrics: none begins like an answer.
+  // Bodies are JSON, events or metrics, and none of them begins with "HTTP/".
   const isNext = bytes.toString("latin1", headEnd, headEnd + 5) === "HTTP/";
   if (mayBeHead && (bytes.length === headEnd || isNext)) return withoutBody;
   const [length, coding] = [headers.get("content-length"), headers.get("transfer-encoding")];

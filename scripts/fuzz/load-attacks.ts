@@ -57,7 +57,7 @@ const countStatuses = (answers: readonly CaseResult[]): string =>
 async function openSockets(port: number, count: number, bytes: Buffer | string) {
   const sockets: net.Socket[] = [];
   while (sockets.length < count) {
-    const size = Math.min(100, count - sockets.length); // a listen queue holds some hundreds
+    const size = Math.min(100, count - sockets.length); // a listen queue holds a few hundred
     const batch = Array.from({ length: size }, async () => {
       const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
       socket.on("error", () => undefined); // "close" follows
@@ -123,7 +123,7 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
       gateway.expect(await until(() => answered === count, 20_000), `${answered} are answered`);
       await expectChat(gateway);
       const kb = (gateway.memory() - gateway.before) / count / 1000;
-      // The memory for a connection can only be measured with many of them.
+      // The memory per connection can only be measured with many connections.
       const isSmall = kb < 30 || scale < 0.5;
       gateway.expect(isSmall, `${kb.toFixed(1)} KB a connection, expected 30`);
       gateway.expect(areOpen(sockets), "none is closed meanwhile");
@@ -157,16 +157,16 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
   const sum = () => taken().reduce((total, bytes) => total + bytes, 0);
   const slow: Attack = {
     ...behind("slow readers", eager.url),
-    // An unread stream may fill the kernel's buffers of four sockets, and keep an event or two in
-    // the gateway.
+    // An unread stream may fill the kernel's buffers of four sockets, and the gateway retains an
+    // event or two of it.
     heightMb: 300 * Math.max(0.25, scale) + 60,
     afterMb: 150,
     p99Ms: 3_000,
     worstMs: 5_000,
     async run({ port, collect, descriptors, expect }) {
       const count = Math.max(50, scaled(200, scale));
-      // Until the kernel's buffers are full, and again when the clients have left, the gateway
-      // reads gigabytes within seconds, which leave garbage.
+      // Until the kernel's buffers are full, and again after the clients have left, the gateway
+      // reads gigabytes within seconds, which become garbage.
       const collecting = setInterval(collect, 50);
       const sockets = await openSockets(port, count, post(CHAT, bodyOf("events", "m")));
       expect(await until(() => taken().length === count, 30_000), "all streams begin");
@@ -224,7 +224,7 @@ function attacksOfBodies(scale: number, costly: Costly): Attack[] {
   const common = (name: string) => ({ ...behind(name, "", costly.config), mayBeBusy: true });
   return [
     {
-      // Each alone takes a good part of a second. The gateway refuses those that exceed its
+      // Each body alone takes a good part of a second. The gateway rejects those beyond its
       // capacity.
       ...common("a hundred large bodies"),
       heightMb: 3_000,

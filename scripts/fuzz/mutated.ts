@@ -91,7 +91,7 @@ export const mutatedRequests = (options: MutatedOptions): Attack => ({
   name: "mutated requests",
   config: configIn,
   mayBeBusy: false,
-  // A small young generation, because otherwise its size varies more than a leak would show. The
+  // A small young generation, because its size otherwise varies more than a leak would show. The
   // heap of a warm gateway takes up to 100 MB more than that of a fresh one, however many requests
   // it gets, so a small leak only shows in a run with more cases.
   flags: ["--max-semi-space-size=4"],

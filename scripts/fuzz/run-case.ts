@@ -6,7 +6,7 @@ import { judge } from "./judge.ts";
 
 /** After this time without bytes the client ends a connection on which an answer has begun. */
 const IDLE_MS = 4_000;
-/** How long a client that is to leave waits for bytes of the answer. */
+/** How long a client that will leave waits for bytes of the answer. */
 const PATIENCE_MS = 100;
 /** The longest time of a connection. */
 const DEADLINE_MS = 60_000;

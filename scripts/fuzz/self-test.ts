@@ -96,10 +96,10 @@ const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   [answer("200 OK", OK, { close: false }).repeat(4), /4 answers to at most 3/],
 ];
 
-/** Milliseconds within which a case ends that would wait long. */
+/** The two deadlines, in milliseconds, for cases that would otherwise wait long. */
 const SHORT = [50, 500] as const;
 
-/** The mistakes of the judge. */
+/** Returns the mistakes of the judge. */
 export async function selfTest(): Promise<string[]> {
   let current = "";
   let [silent, staysOpen] = [false, false];

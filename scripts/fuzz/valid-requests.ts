@@ -102,7 +102,7 @@ const OTHERS: readonly Valid[] = [
   ],
 ];
 
-/** A request that is answered with 200. Half of those that may be streams are streams. */
+/** A request that must get 200. Half of those that support streaming are streams. */
 export function validRequest({ pick, random: chance }: Random): Valid {
   const [target, body] =
     chance() < 0.3 ? pick(OTHERS) : (["/v1/chat/completions", pick(CHATS)] as const);
@@ -154,7 +154,7 @@ function rawText(how: Way, random: Random): string | undefined {
   return how === "deep value" ? deep(random, random.between(1, 8_000)) : undefined;
 }
 
-/** Changes one place of the tree, if the mutation does that. */
+/** Changes one place of the tree, if the mutation is of that kind. */
 function mutateTree(tree: unknown, how: Way, { pick, between }: Random): void {
   const [holder, key] = pick(nodesOf(tree));
   if (how === "value") holder[key] = pick(VALUES);

@@ -115,7 +115,7 @@ export function createGateways(options: GatewaysOptions) {
   async function killEarly({ config }: Gateway): Promise<void> {
     const args = random.pick([["serve"], ["usage", "sync", "--once"]]);
     const running = launch(program, [...args, ...config]);
-    await Promise.race([pause(random.between(0, EARLY_MS)), running.ended]); // this moment is what is tested
+    await Promise.race([pause(random.between(0, EARLY_MS)), running.ended]); // the tested moment
     running.child.kill("SIGKILL");
     // If the database is down, the command fails, and its exit code says nothing.
     if (args[0] === "usage" && phase.postgres !== undefined) await running.ended;

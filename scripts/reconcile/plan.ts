@@ -68,7 +68,7 @@ export function priceFor(table: number, model: string | null, prompt: number): P
 
 type Budget = { readonly amount: string; readonly period: "day" | "month" | "total" };
 
-/** The account whose budget is smaller than what its clients ask for. */
+/** The account whose budget is smaller than what its clients would spend. */
 export const CAPPED = "capped";
 
 const key = (account: string, key: string, budget?: Budget) => ({
@@ -163,7 +163,7 @@ export type PlannedRequest = ReturnType<ReturnType<typeof createPlanner>>;
 
 /** `timeouts.leave_ms`: how long the gateway reads on after a client left a stream. */
 export const LEAVE_MS = 300;
-/** Small, so that some gateways are killed while they begin a segment. */
+/** Small, so that some gateways are killed while they start a segment. */
 const SEGMENT_BYTES = 16_384;
 
 /**

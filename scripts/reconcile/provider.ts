@@ -133,10 +133,10 @@ export interface Call {
 /** A piece of a response, and what the ledger records once the piece is written. */
 type Piece = readonly [text: string | Buffer, written: Partial<Call>];
 
-/** A reset may only show when the next request is sent, so it counts for this long. */
+/** A reset may only be noticed at the next request, so it counts for this long (ms). */
 const NOTICED_MS = 1_000;
 
-/** The interruptions that a socket of a simulation has had, but for those that were long over. */
+/** The interruptions of a simulated socket, except those that ended long before. */
 export const interruptionsOf = (socket: unknown, since: number): readonly Period[] =>
   ((socket as { readonly interruptions?: readonly Period[] } | null)?.interruptions ?? []).filter(
     ({ until }) => until > since - NOTICED_MS,

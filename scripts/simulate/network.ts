@@ -97,7 +97,7 @@ export class SimSocket extends Duplex {
   }
 
   override _read(): void {
-    // What arrives is pushed at once.
+    // Received data is pushed at once.
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {

@@ -115,7 +115,7 @@ export function createTables() {
 
   const statements = new Map<string, (values: Values) => Found>([
     [MIGRATE, () => []],
-    // A simulation never copies a data_dir.
+    // No simulation copies a data_dir.
     [sql.NOTE_PLACE, () => []],
     [sql.CURSOR, cursorOf],
     [sql.SET_CURSOR, add],

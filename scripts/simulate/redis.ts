@@ -46,7 +46,7 @@ export function createRedis(sim: Simulator) {
       if (!isReachable(owner)) sim.immediate(owner, "a connection to redis breaks", drop);
   }
 
-  /** Runs a command. An error that this throws is one of the model, and fails the simulation. */
+  /** Runs a command. An error thrown here is a fault of the model, and fails the simulation. */
   function run([command, script = "", ...words]: readonly string[]): {
     readonly error?: Error;
     readonly value?: unknown;

@@ -128,7 +128,7 @@ function runBudgets(data: StoredData, keys: readonly string[], call: Call, time:
       return valueIn(opened, key, () => openRow(rows, budget, call, time));
     });
     const windows = task.limits.map((limit) => {
-      const [list] = left.splice(0, 2); // the other key has the tokens, which are in the list here
+      const [list] = left.splice(0, 2); // The other key has the tokens; here the list has them.
       const admissions = valueIn(data.tokens, list!, (): Admission[] => []);
       return openWindow(admissions, limit, call.window, time);
     });

@@ -1,5 +1,5 @@
-// gateway.json: what every field defaults to, what is refused and at which path, where a
-// configuration comes from, and that no message ever repeats a secret.
+// gateway.json: the default of each field, which values are rejected and with which path, where a
+// configuration comes from, and that no message contains a secret.
 
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import { folder } from "../support/folder.ts";
 import { merge } from "../support/gateway.ts";
 import { thrownBy } from "../support/wait.ts";
 
-/** The shortest configuration there is. */
+/** The smallest valid configuration. */
 const MINIMAL = { providers: {}, models: {} };
 
 const LAB = {
@@ -28,7 +28,7 @@ const LAB = {
 
 const HEX = "0123456789abcdef".repeat(4);
 
-/** The faults for which `run` is refused. */
+/** The validation issues that `run` throws. */
 const faultsOf = (run: () => unknown): { path: string; code: string; message: string }[] =>
   thrownBy(ValidationError, run).issues.map((issue) => ({ ...issue, path: pathText(issue.path) }));
 
@@ -37,22 +37,22 @@ const refusedConfig = (over: object, env: Environment = {}) =>
 const pathsOf = (over: object, env: Environment = {}) =>
   refusedConfig(over, env).map(({ path }) => path);
 const accepted = (over: object, env: Environment = {}) => checkConfig(merge(LAB, over), env);
-/** An object that has the value at a dotted path. */
+/** An object with the value at a dotted path. */
 const nest = (path: string, value: unknown): object =>
   path
     .split(".")
     .reduceRight((inner, step) => (step === "" ? inner : { [step]: inner }), value) as object;
 
-/** The configuration of empty tables of providers and models: nothing but defaults. */
+/** A configuration with nothing but defaults. */
 const DEFAULTS = checkConfig(MINIMAL, {});
 
-/** An account or a key that has neither a budget nor a limit of tokens. */
+/** The fields of an account or key without a budget or a token limit. */
 const NO_BUDGET = { budget: undefined, tokens_per_minute: undefined };
 
-// The manual's page "Configuration" states the default, the type and the bounds of each field as
-// the schema has them: test/manual.test.ts compares it.
+// test/manual.test.ts compares the defaults, types and bounds in the manual's page "Configuration"
+// with the schema.
 describe("defaults", () => {
-  it("an empty section, an absent one and null are the same", () => {
+  it("an empty section, an absent one and null mean the same", () => {
     const names = "aliases server limits spend usage timeouts retry breaker compat".split(" ");
     for (const value of [{}, null, undefined]) {
       const sections = Object.fromEntries(names.map((name) => [name, value]));
@@ -60,13 +60,13 @@ describe("defaults", () => {
     }
   });
 
-  it("one field given leaves the others at their defaults", () => {
+  it("setting one field leaves the others at their defaults", () => {
     const { timeouts, server } = accepted({ timeouts: { idle_ms: 1 }, server: { port: 0 } });
     assert.deepEqual(timeouts, { ...DEFAULTS.timeouts, idle_ms: 1 });
     assert.deepEqual(server, { ...DEFAULTS.server, port: 0 });
   });
 
-  it("of a key: its text is gone, its digest stays", () =>
+  it("a key's text is dropped, its digest is kept", () =>
     assert.deepEqual(accepted({ keys: [{ account: "acme", key: "sk-secret" }] }).keys, [
       {
         account: "acme",
@@ -133,7 +133,7 @@ describe("ranges", () => {
     });
   }
 
-  it("a slash at the end of an address is dropped", () => {
+  it("a trailing slash of an address is dropped", () => {
     const { providers } = accepted(nest("providers.lab.base_url", "http://x/v1//"));
     assert.equal(providers.get("lab")?.base_url, "http://x/v1");
   });
@@ -152,7 +152,7 @@ describe("ranges", () => {
   });
 });
 
-it("unknown fields are refused in every object, as the JSON Schema of the file says", () => {
+it("unknown fields are rejected in every object, as the file's JSON Schema says", () => {
   type Schema = Record<string, any>;
   const { schema } = configSchema(checking, formats);
   const names: string[] = [];
@@ -172,7 +172,7 @@ it("unknown fields are refused in every object, as the JSON Schema of the file s
   assert.deepEqual(schema["required"], ["providers", "models"]);
 });
 
-it("all faults are told at once, each with its path, in the order of the file's sections", () =>
+it("all issues are reported at once, each with its path, in the order of the file's sections", () =>
   assert.deepEqual(
     faultsOf(() =>
       checkConfig(
@@ -199,7 +199,7 @@ it("all faults are told at once, each with its path, in the order of the file's 
     ],
   ));
 
-it("faults between the sections are gathered too", () =>
+it("issues across sections are reported too", () =>
   assert.deepEqual(
     pathsOf({
       providers: { far: { dialect: "openai" }, claude: { base_url: "https://x" } },
@@ -265,7 +265,7 @@ describe("references", () => {
       /the anthropic dialect does not know it/,
       of("anthropic", logprobs),
     ],
-    // A model's own dialect decides, where it has one.
+    // A model's own dialect takes precedence.
     [
       "providers.x.thinking",
       THINKING,
@@ -307,7 +307,7 @@ describe("references", () => {
     });
   }
 
-  it("what is there may be referred to", () => {
+  it("references to existing names are valid", () => {
     const config = accepted({
       aliases: { a: { models: ["m"] }, off: { policy: "reasoning", enabled: false } },
       keys: [{ account: "new", key: "k", models: ["m", "a", "off"] }],
@@ -361,7 +361,7 @@ describe("secrets", () => {
       assert.match(refusedConfig(over("os.environ/K"), { K: "k" })[0]!.message, /\$ and the name/));
 
     for (const text of ["", "$constructor", "$__proto__", "$toString"])
-      it(`${place}: ${JSON.stringify(text)} is none, though every object has some`, () =>
+      it(`${place}: ${JSON.stringify(text)} is no secret, although objects inherit the name`, () =>
         assert.deepEqual(pathsOf(over(text)), [place]));
   }
 
@@ -383,7 +383,7 @@ describe("secrets", () => {
     ["a broken address with a password", lab({ base_url: `http://user:${C}@` }), {}],
     ["a store's password", nest("limits.store", `mysql://:${C}@x`), {}],
   ] as const) {
-    it(`${place} is not repeated`, () => {
+    it(`${place} does not appear in messages`, () => {
       const faults = refusedConfig(over, env);
       assert.ok(faults.length > 0);
       assert.doesNotMatch(JSON.stringify(faults), /CANARY/);
@@ -405,7 +405,7 @@ for (const [what, key, env] of [
   ["from the environment", { ...demoKey, key: "$K" }, { K: "sk-demo" }],
   ["as a digest", { account: "x", sha256: sha256("sk-demo") }, {}],
 ] as const) {
-  it(`the demo's key, ${what}, is valid on loopback only`, () => {
+  it(`the demo key, ${what}, is valid on loopback only`, () => {
     for (const host of ["127.0.0.1", "127.255.0.9", "::1", "localhost"])
       assert.ok(accepted({ server: { host }, keys: [key] }, env), host);
     for (const host of BEYOND) {
@@ -417,8 +417,8 @@ for (const [what, key, env] of [
   });
 }
 
-describe("where it comes from", () => {
-  /** A new folder, which is the current one until the test ends. */
+describe("where a configuration comes from", () => {
+  /** A new folder, which is the working directory until the test ends. */
   function directory(t: TestContext): string {
     const path = folder();
     const before = process.cwd();
@@ -434,7 +434,7 @@ describe("where it comes from", () => {
   }
 
   const load = (options: Partial<LoadOptions> = {}) => loadConfig({ env: {}, ...options });
-  /** The issues with which loading is rejected. */
+  /** The issues with which loading fails. */
   const rejectedWith = (options: Partial<LoadOptions> = {}) =>
     load(options).then(
       () => [],
@@ -444,7 +444,7 @@ describe("where it comes from", () => {
         }),
     );
 
-  it("one that is broken, missing or a folder is an error, not the demo", async (t) => {
+  it("a file that is invalid, missing or a folder is an error, and does not fall back to the demo", async (t) => {
     const messageOf = async (options: Partial<LoadOptions> = {}) =>
       (await rejectedWith(options))[0]?.message ?? "";
     written(t, "{", "gateway.json");
@@ -459,8 +459,8 @@ describe("where it comes from", () => {
     bedrock: { region: "r" },
     vertex: { project: "p", location: "l" },
   };
-  // A vendor may be asked in another format than its own, by its provider or by a model: what is
-  // loaded follows from that.
+  // A provider or a model may use a format other than its vendor's own, which determines the
+  // extensions that are loaded.
   for (const [vendor, { dialect, variants, by_model = [] }] of VENDORS) {
     const formats = [dialect, ...variants.keys(), ...by_model.map(([, name]) => name)];
     for (const format of new Set(formats))
@@ -482,7 +482,7 @@ describe("where it comes from", () => {
         });
   }
 
-  it("a BOM does not matter at its beginning, and stays elsewhere", async (t) => {
+  it("a BOM is ignored at the start of the file and kept elsewhere", async (t) => {
     const file = written(t, `\ufeff${JSON.stringify(LAB).replace('"m"', '"\ufeff"')}`);
     assert.deepEqual([...(await load({ file })).config.models.keys()], ["\ufeff"]);
   });
@@ -512,13 +512,13 @@ describe("where it comes from", () => {
     });
   }
 
-  it("of a bare word in a large file only the first character is reported: V8 states no place", async (t) => {
+  it("for a bare word in a large file only the first character is reported: V8 states no position", async (t) => {
     const file = written(t, `{"a": ${" ".repeat(1_000_000)} xyz}`);
     const message = `${file} is not JSON: Unexpected token 'x'`;
     assert.equal((await rejectedWith({ file }))[0]?.message, message);
   });
 
-  it("host and port of the command line do not hide a fault in the file's own", async (t) => {
+  it("host and port of the command line do not hide an invalid host or port in the file", async (t) => {
     const file = written(t, "");
     for (const [server, path] of [
       ["x", "server"],

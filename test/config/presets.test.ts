@@ -1,4 +1,4 @@
-// Vendors' presets and traits, and the order in which policies and lists rank models.
+// Vendor presets and traits, and the order in which policies and lists rank models.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -27,7 +27,7 @@ import { rank } from "../../src/config/policy.ts";
 import { settingsFor } from "../support/routing.ts";
 
 describe("vendor presets", () => {
-  it("state known traits only, and the generic one all that must be stated", () => {
+  it("set known traits only, and the generic one sets every required trait", () => {
     const switches = [...formats.dialects.values()].flatMap((dialect) => dialect.thinkingSwitches);
     const fields = { ...traitChecks, thinking: literal(...switches) };
     const traits = object(partial(fields), { strict: true });
@@ -59,7 +59,7 @@ describe("vendor presets", () => {
     object(fields, { strict: true })(vendorsJson.generic.traits, true);
   });
 
-  it("of formats that nothing knows are one fault", () => {
+  it("with unknown formats cause one issue", () => {
     const nothing = { extensions: [], entries: [], installed: install([]) };
     const core = { env: {}, secretFiles: createSecretFiles(""), ...nothing };
     const faulty = (path: string, provider: object) =>
@@ -86,12 +86,12 @@ it("traits are the vendor's, overridden by the provider's, overridden by the mod
   );
 });
 
-it("overrides are those fields that are stated, and that the general object has", () => {
+it("overrides are the fields that are set and that the general object has", () => {
   const general: { a: number; b: number } = { a: 1, b: 2 };
   assert.deepEqual(withOverrides(general, { a: 3, b: undefined, c: 4 }), { a: 3, b: 2 });
 });
 
-it("a path that is stated without one of streams is that of streams, too", () => {
+it("a path set without a path for streams applies to streams too", () => {
   const model = { reasoning: false };
   const vertex = { vendor: "vertex", dialect: "gemini" };
   assert.match(traitsOf(vertex, model).stream_path!, /streamGenerateContent/);
@@ -181,7 +181,7 @@ describe("a policy", () => {
         assert.equal(rows.find((row) => row.model === model)!.why, why);
     });
 
-  it("with min_quality or min_score leaves out models with a lower quality_score", () => {
+  it("with min_quality or min_score skips models with a lower quality_score", () => {
     for (const policy of ["value", "fastest"] as const)
       for (const bound of [{ min_quality: 60 }, { min_score: 60 }]) {
         const ranked = rank(both, { policy, ...bound, enabled: true });

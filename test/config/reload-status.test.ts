@@ -1,5 +1,5 @@
-// What /status, the metrics, `status` and `top` say of the last reload, with one process and with
-// several: the file in force, and why a changed one was refused, until another one is taken.
+// What /status, the metrics, `status` and `top` show of the last reload, with one process and with
+// several: the file in force, and why a changed file was rejected, until a file is accepted.
 
 import { install } from "../../src/core/extension/install.ts";
 import { moments } from "../../src/core/extension/places.ts";
@@ -39,7 +39,7 @@ async function site(t: TestContext, over: object) {
     at,
     write,
     readStatus,
-    /** The status as soon as its `config_fault` is there, or is not. */
+    /** Resolves with the status once `config_fault` is set, or once it is not. */
     async whenFaulty(isFaulty: boolean) {
       const look = async () => {
         const status = await readStatus();
@@ -56,7 +56,7 @@ async function site(t: TestContext, over: object) {
 }
 
 describe("the last reload", { concurrency: 3 }, () => {
-  it("of several processes: the file, when it was loaded, and why another was refused", async (t) => {
+  it("of several processes: the file, its load time, and why another one was rejected", async (t) => {
     const at = await site(t, { server: { workers: 2 } });
     const before = await at.readStatus();
     assert.deepEqual([before.config_file, before.config_fault], [at.file, null]);
@@ -88,7 +88,7 @@ describe("the last reload", { concurrency: 3 }, () => {
     assert.ok(!(await at.command("status")).stdout.includes("reload failed"));
   });
 
-  it("a certificate that is none is such a fault too", async (t) => {
+  it("an invalid certificate is shown in the same way", async (t) => {
     const tls = certificate();
     const at = await site(t, { server: { tls } });
     writeFileSync(tls.cert_file, "no certificate");
@@ -97,7 +97,7 @@ describe("the last reload", { concurrency: 3 }, () => {
     assert.match(certified.path, /^server\.tls/);
   });
 
-  it("keys.json that cannot be read is told until it can be, by several processes too", async (t) => {
+  it("an unreadable keys.json is shown until it is readable, with several processes too", async (t) => {
     const at = await site(t, { server: { workers: 2 } });
     const keys = join(at.at("data"), "keys.json");
     const faultOf = async () => (await at.readStatus()).keys.fault;
@@ -116,7 +116,7 @@ describe("the last reload", { concurrency: 3 }, () => {
     assert.deepEqual(await at.metrics(KEYS), [1]);
   });
 
-  it("of a worker that cannot take what the first process could is reported, not when a worker began", async () => {
+  it("is shown for a worker that rejects what the primary accepted, but not for a worker's start", async () => {
     const fault = { time: "2026-11-22T12:00:00.000Z", path: "server.tls", message: "x", count: 1 };
     const record = startRecord("gateway.json");
     const { listeners } = install([reloadStatus(record)]);

@@ -1,5 +1,6 @@
-// A new configuration while the gateway runs: for requests that come from then on, all or nothing,
-// with breakers carried over; and a file that changes back after it was read by hand.
+// Reloading the configuration of a running gateway: it applies to requests that arrive later,
+// completely or not at all, and breakers carry over; and a file that changes back after a manual
+// reload.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -26,7 +27,7 @@ import { held, speak, status, type Behaviour } from "../support/provider.ts";
 import { waitFor } from "../support/wait.ts";
 
 describe("reload", () => {
-  it("a request keeps the configuration that it began with; the next has the new one", async (t) => {
+  it("a request keeps the configuration that it began with; the next one gets the new one", async (t) => {
     const { behaviour, finish } = held();
     const { provider, ...gateway } = await startWith(t, { old: behaviour, new: speak("New.") });
     const response = await gateway.chat({ model: "old", stream: true, messages: user("hi") });
@@ -43,7 +44,7 @@ describe("reload", () => {
     assert.equal(assemble(chunks).message["content"], "Fine.");
   });
 
-  it("a breaker stays with its model, provider and key: a new key is a new start", async (t) => {
+  it("a breaker belongs to a model, provider and key: a new key starts a new breaker", async (t) => {
     const m: Behaviour = (asked) => {
       const { authorization } = asked.headers;
       const error = { message: String(authorization).replace("Bearer ", "you sent ") };
@@ -64,14 +65,14 @@ describe("reload", () => {
       [503, 3],
       "what is gone from the configuration is forgotten",
     );
-    // The key in force is removed from what the provider says.
+    // The key in force is redacted from the provider's message.
     gateway.gateway.reload(config("CANARY-plain"));
     assert.equal(await ask(), 503);
     assert.match(JSON.stringify(gateway.diagnostics), /you sent \[redacted\]"/);
     assert.doesNotMatch(JSON.stringify(gateway.diagnostics), /CANARY/);
   });
 
-  it("the demo key does not come in by reload while the gateway listens beyond loopback", async (t) => {
+  it("the demo key is rejected on reload while the gateway listens beyond loopback", async (t) => {
     const keys = [{ account: "a", key: KEY }];
     const gateway = await startGateway(t, demo({ server: { host: "0.0.0.0" }, keys }));
     assert.throws(() => gateway.gateway.reload(checkConfig(demo(), {})), /demo key/);
@@ -81,7 +82,7 @@ describe("reload", () => {
     assert.deepEqual([await status("sk-demo"), await status(KEY)], [401, 200]);
   });
 
-  it("another currency is refused: what was spent was counted in the one of the start", async (t) => {
+  it("another currency is rejected, because earlier spending was counted in the first one", async (t) => {
     const gateway = await startGateway(t, demo());
     assert.throws(
       () => gateway.gateway.reload(checkConfig(demo({ currency: "EUR" }), {})),
@@ -90,7 +91,7 @@ describe("reload", () => {
     gateway.gateway.reload(checkConfig(demo({ currency: "USD" }), {}));
   });
 
-  it("what is read at start only is told to the operator, also a section that is gone", async (t) => {
+  it("settings read only at start are reported to the operator, removed sections included", async (t) => {
     const data_dir = folder();
     const otlp = (authorization: string) => ({
       telemetry: { otlp: { endpoint: "http://127.0.0.1:9", headers: { authorization } } },
@@ -123,7 +124,7 @@ describe("reload", () => {
   });
 });
 
-it("a file that is changed back soon after it was read by hand is put in force", async (t) => {
+it("a file that changes back soon after a manual reload is loaded again", async (t) => {
   const file = join(folder(), "gateway.json");
   const write = (rpm: number) => writeFileSync(file, JSON.stringify(demo({ limits: { rpm } })));
   write(1);

@@ -1,5 +1,5 @@
-// Secrets in files ("$file:PATH"): where they may stand, what is refused and how it is told, and
-// their rotation while the gateway serves.
+// Secrets in files ("$file:PATH"): where they are allowed, what is rejected and how it is reported,
+// and their rotation while the gateway runs.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -25,7 +25,7 @@ import { runHere } from "../support/run-here.ts";
 import { speak, startProvider } from "../support/provider.ts";
 import { waitFor } from "../support/wait.ts";
 
-/** A folder with a configuration file and files of secrets. */
+/** Writes a configuration file and files of secrets to a new folder. */
 function place(config: object, secrets: Readonly<Record<string, string | Buffer>> = {}) {
   const dir = folder();
   const file = join(dir, "gateway.json");
@@ -38,7 +38,7 @@ function place(config: object, secrets: Readonly<Record<string, string | Buffer>
 const withKey = (api_key: string) =>
   configFor("http://127.0.0.1:1", ["m"], { providers: { lab: { api_key } } });
 
-/** The provider's key in a configuration that was written so. */
+/** The provider's key in a configuration with this `api_key`. */
 async function keyOf(api_key: string, secrets: Readonly<Record<string, string>>) {
   const { file } = place(withKey(api_key), secrets);
   const { config } = await loadConfig({ file, env: {} });
@@ -47,15 +47,15 @@ async function keyOf(api_key: string, secrets: Readonly<Record<string, string>>)
 
 describe("a secret in a file", () => {
   for (const end of ["", "\n", "\r\n"])
-    it(`is its content without one line end: ${JSON.stringify(end)}`, async () =>
+    it(`is the file's content without one trailing line end: ${JSON.stringify(end)}`, async () =>
       assert.equal(await keyOf("$file:key", { key: `sk-1${end}` }), "sk-1"));
 
-  it("is found relative to the folder of the configuration file, and by its absolute path", async () => {
+  it("is found relative to the configuration file's folder, or by its absolute path", async () => {
     assert.equal(await keyOf("$file:./key", { key: "sk-here" }), "sk-here");
     const elsewhere = place({}, { key: "sk-there" }).at("key");
     assert.equal(await keyOf(`$file:${elsewhere}`, { key: "sk-here" }), "sk-there");
   });
-  it("may stand wherever a secret may", async () => {
+  it("is allowed wherever a secret is", async () => {
     const { file } = place(
       demo({
         keys: [{ account: "a", key: "$file:client" }],
@@ -81,7 +81,7 @@ describe("a secret in a file", () => {
     assert.equal(config.providers.get("demo")?.api_key, "sk-provider");
   });
 
-  it("is one and the same for all settings that name it, however often the file changes", () => {
+  it("is the same for all settings that name the file, even if the file changes while it loads", () => {
     const { dir, at } = place({}, { key: "sk-1" });
     const files = createSecretFiles(dir);
     assert.equal(files.read("key", 10).text, "sk-1");
@@ -90,7 +90,7 @@ describe("a secret in a file", () => {
     assert.equal(files.all().length, 1);
   });
 
-  it("that is too large has the state that a watcher of the file sees: it is no change", () => {
+  it("that is too large has the same state as in the watcher, so it is no change", () => {
     const content = "k".repeat(65_537);
     const files = createSecretFiles(place({}, { key: content }).dir);
     assert.equal(files.read("key", 65_536).fault, "it has more than 65536 bytes");
@@ -114,7 +114,7 @@ describe("a file without a secret", () => {
     ["with a space", put(` ${CANARY}`), expected],
     ["with a control character", put(`${CANARY}\u0000`), expected],
     ["with a byte order mark", put(`\ufeff${CANARY}`), expected],
-    ["with bytes that are no text", put(Buffer.from([0x73, 0x6b, 0xff])), expected],
+    ["with bytes that are not text", put(Buffer.from([0x73, 0x6b, 0xff])), expected],
     ["that is a folder", (path) => mkdirSync(path), "EISDIR"],
     [
       "that is a FIFO",
@@ -131,7 +131,7 @@ describe("a file without a secret", () => {
     ],
   ];
   for (const [what, make, fault] of cases) {
-    it(`${what} is told with the setting and the file, never the content`, async () => {
+    it(`${what} is reported with the setting and the file, never the content`, async () => {
       const { file, at } = place(withKey("$file:key"));
       make(at("key"));
       const { code, stderr } = await runHere(["check", "--config", file]);
@@ -144,19 +144,19 @@ describe("a file without a secret", () => {
   }
 
   const isRoot = process.getuid?.() === 0;
-  it("that may not be read is told", { skip: isRoot && "root may read everything" }, async () => {
+  it("that is unreadable is reported", { skip: isRoot && "root may read everything" }, async () => {
     const { file, at } = place(withKey("$file:key"), { key: CANARY });
     chmodSync(at("key"), 0);
     const { stderr } = await runHere(["check", "--config", file]);
     assert.match(stderr, /: EACCES\n$/);
   });
 
-  it("at the bound is read, and its secret used", async () => {
+  it("of exactly the largest size is read and used", async () => {
     const longest = "k".repeat(65_536);
     assert.equal(await keyOf("$file:key", { key: longest }), longest);
   });
 
-  it("does not hide other faults: check reports all at once, also as JSON", async () => {
+  it("does not hide other faults: check reports all at once, with --json too", async () => {
     const over = {
       keys: [{ account: "a", key: "$file:client" }],
       admin: { password: "$file:password" },
@@ -179,7 +179,7 @@ describe("a file without a secret", () => {
   });
 });
 
-/** Events of the log on stderr. */
+/** The events of the log on stderr. */
 const eventsIn = (gw: Running): Record<string, unknown>[] =>
   lines(gw.stderr()).map((line) => JSON.parse(line) as Record<string, unknown>);
 const count = (gw: Running, name: string): number =>
@@ -189,7 +189,7 @@ describe("the rotation of a secret", { concurrency: 2 }, () => {
   const OLD = "sk-CANARY-old-1f0a";
   const NEW = "sk-CANARY-new-93bd";
 
-  /** A gateway as a process of its own, whose provider's key is in a file. */
+  /** Starts a gateway process whose provider's key is in a file. */
   async function started(t: TestContext) {
     const provider = await startProvider(t, speak("Fine."));
     const base = { providers: { lab: { api_key: "$file:secrets/key" } } };
@@ -209,7 +209,7 @@ describe("the rotation of a secret", { concurrency: 2 }, () => {
     return { dir, file, key, gw, chat, sent };
   }
 
-  it("by SIGHUP alone, and as Kubernetes does it, by another target of the link ..data", async (t) => {
+  it("works by SIGHUP alone, and as Kubernetes does it, with a new target of the link ..data", async (t) => {
     const { dir, gw, chat, sent, key } = await started(t);
     const secrets = join(dir, "secrets");
     const version = (name: string, text: string) => {
@@ -230,7 +230,7 @@ describe("the rotation of a secret", { concurrency: 2 }, () => {
     assert.deepEqual(sent(), [`Bearer ${NEW}`]);
   });
 
-  it("a file that becomes wrong is told, the old key stays, and the right one is taken up", async (t) => {
+  it("reports a file that becomes invalid, keeps the old key, and loads the file once it is valid", async (t) => {
     const { key, gw, chat, sent } = await started(t);
     replace(key, "two words\n");
     const line = await waitFor(
@@ -247,7 +247,7 @@ describe("the rotation of a secret", { concurrency: 2 }, () => {
     assert.doesNotMatch(gw.stdout() + gw.stderr(), /CANARY/);
   });
 
-  it("a file that a refused configuration names is watched; one that is named no more is not", async (t) => {
+  it("watches a file that a rejected configuration names, but not one that is no longer named", async (t) => {
     const { dir, file, key, gw, chat, sent } = await started(t);
     const second = join(dir, "second");
     replace(file, readFileSync(file, "utf8").replace("secrets/key", "second"));

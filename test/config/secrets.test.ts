@@ -1,7 +1,6 @@
-// Planted secrets (keys of clients, in the configuration and made later, of a provider, the
-// password of a database) over requests that succeed and fail in many ways: they are in no file
-// under data_dir, no body, no header, no log, and in no command's output but the one that shows a
-// new key.
+// Canary secrets (client keys in the configuration and created ones, a provider's key, a database
+// password) in requests that succeed and fail in many ways. They must appear in no file under
+// data_dir, no body, no header, no log, and in no command's output except where a new key is shown.
 
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -32,7 +31,7 @@ const STRANGER = "sk-CANARY-stranger-77a0";
 const PROVIDER = "sk-CANARY-provider-e2c9";
 const PASSWORD = "CANARY-password-0b3e";
 
-/** The text of every file under a folder, with its name. */
+/** The names and texts of all files under a folder, joined. */
 const everyFile = (dir: string): string =>
   readdirSync(dir, { recursive: true, withFileTypes: true })
     .map(
@@ -41,7 +40,7 @@ const everyFile = (dir: string): string =>
     )
     .join("\n");
 
-/** Asserts that no text has a secret, or the telling part of one, and that no text is empty. */
+/** Asserts that no text contains a secret or its identifying part, and that no text is empty. */
 function assertClean(texts: Readonly<Record<string, string>>, secrets: readonly string[]): void {
   for (const [name, text] of Object.entries(texts)) {
     assert.notEqual(text, "", name);
@@ -58,7 +57,7 @@ function assertClean(texts: Readonly<Record<string, string>>, secrets: readonly 
   }
 }
 
-/** Providers repeat the key that they were given, where they like. */
+/** Repeats the key in the response, as providers may. */
 const telling: Behaviour = (asked) =>
   status(
     401,
@@ -87,7 +86,7 @@ const BEHAVIOURS: Record<string, Behaviour> = {
 };
 
 describe("secrets", () => {
-  it("of clients and providers are nowhere, whatever happens", async (t) => {
+  it("of clients and providers appear nowhere, whatever happens", async (t) => {
     const dir = folder();
     const provider = await startProvider(t, BEHAVIOURS);
     const config = configFor(provider.url, Object.keys(BEHAVIOURS), {
@@ -181,8 +180,8 @@ describe("secrets", () => {
     );
   });
 
-  it("in the address of a database that cannot be reached are in no log, no answer and no file", async (t) => {
-    // A stand-in for the package pg, which speaks of everything but the password.
+  it("in the address of an unreachable database appear in no log, response or file", async (t) => {
+    // A stand-in for the package `pg` whose error reveals everything but the password.
     const cwd = folder();
     const pg = join(cwd, "node_modules", "pg");
     mkdirSync(pg, { recursive: true });

@@ -1,6 +1,6 @@
-// What extensions install, and a gateway as a whole: who has which place and wraps whom, what is
-// closed when it cannot start, what a reload that fails leaves as it was, and who hears of a bug
-// whose client has left.
+// What extensions install, and the life of a gateway: who fills which slot and wraps whom, what is
+// closed if it cannot start, what a failed reload leaves unchanged, and that a bug is reported even
+// if its client has left.
 
 import assert from "node:assert/strict";
 import http from "node:http";
@@ -32,7 +32,7 @@ const services = { config: { data_dir: "./first" } } as unknown as GatewayContex
 const PROGRESS = {} as RequestProgress;
 const NOTHING = [] as unknown as Parameters<Complete>;
 
-/** Extensions that wrap requests, and write their names. The one called "last" asks no other. */
+/** Extensions that wrap requests and log their names. The one called "last" calls no other. */
 function wrappers() {
   const log: string[] = [];
   const wrapper = (name: string, ...outside: readonly string[]): Extension =>
@@ -50,7 +50,7 @@ function wrappers() {
   return { log, wrapper };
 }
 
-it("installing extensions refuses two that take the same place, and two that must each wrap the other, and names them", () => {
+it("installing extensions rejects two that fill one slot or must wrap each other, and names them", () => {
   const fills = (name: string) =>
     extension(name, (gateway) => gateway.fill(slots.transport, () => undefined));
   const serves = (name: string) =>
@@ -64,7 +64,7 @@ it("installing extensions refuses two that take the same place, and two that mus
     assert.throws(() => install(extensions), message);
 });
 
-it("installing extensions orders what wraps requests by what each demands, else as the extensions stand", () => {
+it("installing extensions orders request wrappers by what each requires, else by the extensions' order", () => {
   const { wrapper } = wrappers();
   const order = (...extensions: readonly Extension[]) => install(extensions).aroundOrder();
   assert.deepEqual(order(wrapper("a"), wrapper("b"), wrapper("c")), ["a", "b", "c"]);
@@ -72,7 +72,7 @@ it("installing extensions orders what wraps requests by what each demands, else 
   assert.deepEqual(order(wrapper("a"), wrapper("b", "absent")), ["a", "b"]);
 });
 
-it("the parts of a process are created once, one extension after the other, closed in the reverse, and report by name", async () => {
+it("a process creates its parts in order, closes them in reverse order, and reports them by name", async () => {
   const log: string[] = [];
   const made = createdSlot<object>("made");
   const steps = (name: string): Extension =>
@@ -104,7 +104,7 @@ it("the parts of a process are created once, one extension after the other, clos
   ]);
 });
 
-it("the parts of a process wrap requests at once with an extension that a reload needs for the first time", async () => {
+it("an extension that a reload first needs wraps requests as soon as the reload applies", async () => {
   const { log, wrapper } = wrappers();
   const last = wrapper("last");
   const parts = startProcess(install([last]), services);
@@ -128,7 +128,7 @@ it("the parts of a process wrap requests at once with an extension that a reload
 const config = (over: object = {}) =>
   checkConfig({ ...configFor("http://127.0.0.1:1", ["m"]), server: { port: 0 }, ...over });
 
-/** An extension that hears of these events. */
+/** An extension that handles these events. */
 const part = (
   name: string,
   events: Partial<ProcessEvents>,
@@ -143,7 +143,7 @@ const part = (
   });
 
 describe("a gateway", () => {
-  it("closes what it has opened when one of its parts cannot start", async () => {
+  it("closes what it has opened if one of its parts cannot start", async () => {
     const log: string[] = [];
     const gateway = createGateway(config(), {
       extensions: [
@@ -162,7 +162,7 @@ describe("a gateway", () => {
     assert.deepEqual(log, ["first open", "first close"]);
   });
 
-  it("keeps the old configuration whole where one part of the new one is refused", async () => {
+  it("keeps the whole old configuration if one part of the new one is rejected", async () => {
     const applied: string[] = [];
     const guarded = part(
       "guarded",
@@ -186,7 +186,7 @@ describe("a gateway", () => {
     await gateway.close();
   });
 
-  it("has every extension's guard asked, up to one that answers", async (t) => {
+  it("calls the guards of all extensions in order until one handles the request", async (t) => {
     const asked: string[] = [];
     const guarding = (name: string, answers: string): Extension =>
       part(name, {}, (gateway) =>
@@ -215,7 +215,7 @@ describe("a gateway", () => {
     assert.deepEqual(await ask("/2"), [202, "later", "first", "second"], "needed or not");
   });
 
-  it("diagnoses a bug in a handler whose client has left", async () => {
+  it("logs a bug in a handler whose client has left", async () => {
     const diagnosed: string[] = [];
     let called = false;
     const slow = part("slow", {}, (gateway) =>

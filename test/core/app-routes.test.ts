@@ -1,5 +1,5 @@
-// The paths of the public listener beside chat completions; errors, and whatever else is thrown, as
-// the client and the operator see them.
+// The paths of the public listener beside chat completions, and errors, including unexpected
+// exceptions, as the client and the operator see them.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -15,7 +15,7 @@ import { rawRequest } from "../support/raw.ts";
 import { chunkShape, completionShape } from "../support/shapes.ts";
 
 describe("routes", () => {
-  it("takes the absolute form of a proxy; an HTTP/1.0 client needs no Host", async (t) => {
+  it("take a proxy's absolute form; an HTTP/1.0 client needs no Host", async (t) => {
     const { url } = await startGateway(t, demo());
     for (const bytes of [
       "GET http://gateway.test/healthz?x=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
@@ -24,11 +24,11 @@ describe("routes", () => {
       assert.equal((await rawRequest(url, bytes)).status, 200);
   });
 
-  it("openapi.json: every status that a chat request can get, and the 429 of receipts", async (t) => {
+  it("openapi.json lists every status that a chat request can get, and the 429 of receipts", async (t) => {
     const gateway = await startGateway(t, demo());
     const document = await json(await fetch(`${gateway.url}/openapi.json`));
     const { responses } = document.paths["/v1/chat/completions"].post;
-    // What is refused before the path is looked at, or for another method, is no answer of it.
+    // The server gives these statuses before it looks at the path, or for another method.
     const elsewhere = [405, 417, 426, 431];
     const statuses = Object.values(ERRORS).map(({ status }) => status);
     const expected = new Set([200, ...statuses.filter((status) => !elsewhere.includes(status))]);
@@ -38,7 +38,7 @@ describe("routes", () => {
     assert.ok(429 in document.paths["/v1/requests/{request_id}"].get.responses);
   });
 
-  it("openapi.json: the document, with the schemas that are enforced", async (t) => {
+  it("openapi.json has the schemas that are enforced", async (t) => {
     const gateway = await startGateway(t, demo());
     const response = await fetch(`${gateway.url}/openapi.json`);
     assert.equal(response.status, 200);
@@ -49,7 +49,7 @@ describe("routes", () => {
       ChatCompletionChunk,
       ChatCompletionRequest: request,
     } = document.components.schemas;
-    // What is published of replies is what the tests hold all replies against.
+    // The published schemas of replies are those that the tests check all replies against.
     assert.deepEqual(
       [ChatCompletion, ChatCompletionChunk],
       JSON.parse(JSON.stringify([completionShape.schema, chunkShape.schema])),
@@ -73,7 +73,7 @@ describe("routes", () => {
   });
 });
 
-it("an API error tells SDKs not to retry what would only cost again, beside its own headers", () => {
+it("an API error tells SDKs not to retry where that would only cost again, beside its own headers", () => {
   const error = new ApiError("upstream_timeout", "Late.", { headers: { Allow: "POST" } });
   assert.deepEqual(error.headers, { Allow: "POST", "x-should-retry": "false" });
 });
@@ -90,7 +90,7 @@ for (const [code, { status }] of Object.entries(ERRORS)) {
   const isTemporary = [408, 409, 429].includes(status);
   const isRepeated = code === "internal_error" || code === "upstream_timeout";
   const mayRetry = isTemporary || (status >= 500 && !isRepeated);
-  it(`the API error ${code}, a ${status}, has the type of that, and ${mayRetry ? "may" : "must not"} be retried`, () => {
+  it(`the API error ${code}, a ${status}, has that status's type, and ${mayRetry ? "may" : "must not"} be retried`, () => {
     const { type, headers } = new ApiError(code as ErrorCode, "No.");
     assert.equal(type, TYPES[status] ?? "invalid_request_error");
     assert.deepEqual(headers, mayRetry ? {} : { "x-should-retry": "false" });
@@ -100,7 +100,7 @@ for (const [code, { status }] of Object.entries(ERRORS)) {
 const issue = (path: (string | number)[]) =>
   ({ path, code: "invalid_type", message: "expected a string" }) as const;
 
-it("the answer to a ValidationError names the field of its first issue, or the request body", () => {
+it("the response to a ValidationError names the field of its first issue, or the request body", () => {
   for (const [path, param, subject] of [
     [["messages", 2, "role"], "messages[2].role", "Invalid 'messages[2].role'"],
     [[], null, "The request body"],
@@ -119,19 +119,19 @@ it("the answer to a ValidationError names the field of its first issue, or the r
 });
 
 for (const thrown of [new TypeError("secret detail"), "secret detail", undefined])
-  it(`the answer to a thrown ${typeof thrown} that is no error of ours is a bare 500, whose cause is kept for the log`, () => {
+  it(`the response to an unexpected ${typeof thrown} is a bare 500, and the log gets its cause`, () => {
     const { error, body, headers } = renderError(thrown, "req_1", {});
     assert.deepEqual([error.status, error.code, error.cause], [500, "internal_error", thrown]);
     assert.deepEqual(headers, { "x-should-retry": "false" });
     assert.doesNotMatch(body, /secret/);
   });
 
-it("the shutdown is a 503 that may be retried", () => {
+it("the error at shutdown is a 503 that may be retried", () => {
   const { headers } = renderError(shuttingDown(), "req_1", {});
   assert.deepEqual(headers, { "Retry-After": "1" });
 });
 
-it("the operator reads what was thrown, with its cause", () => {
+it("the operator's log has the thrown error with its cause", () => {
   const events: Readonly<Record<string, unknown>>[] = [];
   const report = internalErrorReporter((event) => events.push(event));
   report({ requestId: "req_1" }, new Error("outer", { cause: new Error("inner") }));

@@ -1,5 +1,5 @@
-// Time: the machine's timers, which stay fired or cancelled, and the queue for work that grows with
-// what is sent, of which one step runs in a pass of the event loop.
+// Time: the system clock's timers, which stay fired or cancelled, and the queue for large work,
+// which runs one step per pass of the event loop.
 
 import assert from "node:assert/strict";
 import test, { describe, it } from "node:test";
@@ -9,13 +9,13 @@ import { ownTurn, runInTurns, type Steps } from "../../src/core/turns.ts";
 import { keepBusy } from "../support/effort.ts";
 import { within } from "../support/wait.ts";
 
-/** How many timers the process has set. */
+/** The number of timers that the process has set. */
 const timersSet = () =>
   process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
 
-test("a timer that has fired is not set again", async () => {
+test("a timer that has fired does not run again", async () => {
   const timer = await new Promise<Timer>((resolve) => {
-    // After the callback, as Node looks at its timers once more when that has ended.
+    // After the callback, because Node checks its timers once more when it ends.
     const set = systemClock.after(1, () => setImmediate(resolve, set));
   });
   timer.refresh();
@@ -24,7 +24,7 @@ test("a timer that has fired is not set again", async () => {
   assert.equal(remaining, 0);
 });
 
-test("a cancelled timer is not set again, and one that is set again fires once", async () => {
+test("a cancelled timer stays cancelled, and one that is set anew fires once", async () => {
   const cancelled = systemClock.after(60_000, () => assert.fail("it was cancelled"));
   assert.equal(timersSet(), 1);
   cancelled.cancel();
@@ -41,7 +41,7 @@ test("a cancelled timer is not set again, and one that is set again fires once",
   assert.deepEqual([fired, timersSet()], [1, 0]);
 });
 
-test("a timer never fires too early by the monotonic clock", async () => {
+test("a timer never fires early by the monotonic clock", async () => {
   const waits = Array.from({ length: 60 }, (_, index) => 1 + index / 3);
   const passed = await Promise.all(
     waits.map((ms) => {
@@ -54,7 +54,7 @@ test("a timer never fires too early by the monotonic clock", async () => {
   assert.ok(Math.min(...passed) >= 0, `${Math.min(...passed)} ms`);
 });
 
-it("ownTurn lets one step run in a pass, in the order in which they were asked for", async () => {
+it("ownTurn runs one step per pass, in the order of the calls", async () => {
   let pass = 0;
   let running = true;
   const next = (): void => {
@@ -77,7 +77,7 @@ it("ownTurn lets one step run in a pass, in the order in which they were asked f
 });
 
 describe("runInTurns", () => {
-  it("stops for others once a step has taken long, and never runs beside another one", async () => {
+  it("yields once a step has taken long, and never runs beside another one", async () => {
     const order: string[] = [];
     function* noting(name: string): Steps<void> {
       for (let count = 0; count < 3; count += 1) {
@@ -91,7 +91,7 @@ describe("runInTurns", () => {
     assert.deepEqual(order, ["a", "b", "a", "b", "a", "b"]);
   });
 
-  it("throws the reason of a cancellation, and does no further step", async () => {
+  it("throws the reason of a cancellation, and takes no further step", async () => {
     const cancel = new Cancel();
     let done = 0;
     function* endless(): Steps<never> {
@@ -105,7 +105,7 @@ describe("runInTurns", () => {
     assert.equal(done, 3);
   });
 
-  it("ends with a cancellation before others have their turn, so that nothing is kept meanwhile", async () => {
+  it("ends on cancellation before others have their turn, so that nothing is retained", async () => {
     const cancel = new Cancel();
     const order: string[] = [];
     function* long(): Steps<void> {

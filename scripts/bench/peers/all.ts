@@ -1,4 +1,4 @@
-// The other gateways: those that peers.sh has installed, and why the others are not there.
+// The other gateways: those installed by peers.sh, and why the others are missing.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -17,18 +17,18 @@ interface Peer {
   /** Its name in peers.sh. */
   readonly id: string;
   readonly switchedOn: string;
-  /** What is installed of it, in PEERS. Absent: the folder of its id. */
+  /** The folder in PEERS that it is installed in. Absent: named after its id. */
   readonly folder?: string;
   /** The path of chat completions, and a model. Absent: those of CALL. */
   readonly call?: Partial<typeof CALL>;
   readonly headers?: (upstream: string) => Readonly<Record<string, string>>;
-  /** A file that it reads. Absent: none. */
+  /** The content of its configuration file. Absent: it needs none. */
   readonly config?: (upstream: string, port: number) => object | string;
-  /** The name of that file. Absent: `config.json`. */
+  /** The name of the configuration file. Absent: `config.json`. */
   readonly file?: string;
-  /** Absent: it says itself where it listens. */
+  /** False: it chooses its own port and prints it. Absent: it listens on the port given. */
   readonly takesPort?: false;
-  /** Its program's file and arguments; `config` is the path of its configuration. */
+  /** The program and its arguments. `config` is the path of its configuration file. */
   readonly command: (start: Start) => readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -36,7 +36,7 @@ interface Start {
   readonly installed: string;
   readonly upstream: string;
   readonly port: number;
-  /** For the metrics. */
+  /** The port of its metrics. */
   readonly other: number;
   readonly config: string;
 }
@@ -65,7 +65,7 @@ const addressOf = (port_value: number) => ({
   socket_address: { address: "127.0.0.1", port_value },
 });
 
-/** Envoy as an HTTP proxy to the provider, without deadlines and bounds that would cut streams. */
+/** Envoy as an HTTP proxy to the provider, without timeouts and limits that would cut streams. */
 function envoyConfig(upstream: string, port: number): object {
   const router = { "@type": `${FILTERS}.http.router.v3.Router` };
   const route = { match: { prefix: "/" }, route: { cluster: "provider", timeout: "0s" } };
@@ -91,7 +91,7 @@ function envoyConfig(upstream: string, port: number): object {
 }
 
 const ALL: readonly Peer[] = [
-  // A proxy in C++ with one worker thread: what a gateway costs that does not look into the bodies.
+  // A proxy in C++ with one worker thread: the cost of a gateway that does not read the bodies.
   {
     name: "Envoy",
     id: "envoy",
@@ -115,7 +115,7 @@ const ALL: readonly Peer[] = [
       ...["--prometheus-port", String(other), "--log-level", "error"],
     ],
   },
-  // A gateway in Rust, as its Python package has it.
+  // A gateway in Rust, started from its Python package.
   {
     name: "TensorZero",
     id: "tensorzero",
@@ -168,7 +168,7 @@ const ALL: readonly Peer[] = [
 const noteOf = (file: string): string | undefined =>
   existsSync(join(PEERS, file)) ? readFileSync(join(PEERS, file), "utf8").trim() : undefined;
 
-/** A peer of a version that is installed, as a target. */
+/** An installed version of a peer, as a target. */
 function kindOf(peer: Peer, version: string): Kind {
   const { name, id, switchedOn, headers, config, takesPort = true, command, env = {} } = peer;
   const installed = join(PEERS, peer.folder ?? id);
@@ -198,7 +198,7 @@ interface Absent {
   readonly reason: string;
 }
 
-/** The peers that can be started, and those that cannot. */
+/** The peers that can be started, and those that cannot, each with the reason. */
 export function peers(): { readonly found: Kind[]; readonly absent: Absent[] } {
   const found: Kind[] = [];
   const absent: Absent[] = [];

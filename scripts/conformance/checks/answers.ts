@@ -1,4 +1,4 @@
-// Levels `spec` and `compatible`: what is true of every whole reply and stream of the run.
+// Levels `spec` and `compatible`: the rules that every whole reply and stream of the run must meet.
 
 import { parseJson, type Exchange } from "../client.ts";
 import * as expect from "../expect.ts";
@@ -21,7 +21,7 @@ const header =
     expect.field({ [name]: headers[name] }, name, expected);
 const json: Expected = /^application\/json\b/;
 
-/** Values that are no numbers are for another rule to find. */
+/** Another rule reports values that are not numbers. */
 const sum =
   (whole: string, ...parts: readonly string[]) =>
   (reply: Exchange): void => {
@@ -29,7 +29,7 @@ const sum =
     if (isCount(total) && isCount(one) && isCount(other))
       expect.that(one + other === total, `${whole} to be ${parts.join(" + ")}`, reply.usage);
   };
-/** Compared with another figure. One that is no number is for another rule to find. */
+/** Compares a figure with another one. If that is not a number, another rule reports it. */
 const compared = (words: string, path: string, holds: (one: number, other: number) => boolean) =>
   new Shape(words, (value, { root }) => {
     const other = first(root, path);
@@ -98,16 +98,16 @@ wholes.rules("reply", {
 });
 wholes.fields("reply", "reply", { ...TOOL_CALL, ...LOGPROBS });
 logprobs.rules("reply", {
-  "reply.logprobs.unasked: logprobs is null where it was not asked for": ({ asked, json }) => {
+  "reply.logprobs.unasked: logprobs is null unless requested": ({ asked, json }) => {
     for (const value of asked["logprobs"] === true ? [] : valuesAt(json, "choices[].logprobs"))
       expect.same(value ?? null, null);
   },
 });
 compatible('wire.md "Token counts"').fields("reply", "reply", DETAILS);
 
-// A block of nothing but a comment or other fields is no event; another rule is about these.
+// A block that has only a comment or other fields is not an event; another rule covers these.
 const isHarmless = (line: string) => /^(:|(event|id|retry)\b)/.test(line);
-/** The same in all chunks that have it. Where it is missing is for another rule to find. */
+/** The value must be the same in all chunks that have it. Another rule reports missing ones. */
 const isSame =
   (path: string) =>
   ({ parts }: Exchange): void => {
@@ -187,7 +187,7 @@ chunks.rules("stream", {
 compatible('wire.md "Chunks"').rules("stream", {
   "chunk.created.same: created is the same in all chunks": isSame("created"),
   "chunk.model.same: model is the same in all chunks": isSame("model"),
-  "chunk.no-empty-choices: choices is empty in no chunk but the one with usage": ({ parts }) => {
+  "chunk.no-empty-choices: choices is empty only in the chunk with usage": ({ parts }) => {
     for (const chunk of parts) if (!hasUsage(chunk)) expect.field(chunk, "choices", is.members);
   },
   "chunk.one-text: never both thinking and text in one delta": (stream) => {
@@ -196,7 +196,7 @@ compatible('wire.md "Chunks"').rules("stream", {
   },
   "chunk.thinking-first: thinking comes before text": (stream) => {
     const choices = choicesOf(stream);
-    // A delta with both is the other rule's.
+    // Another rule reports a delta with both.
     const textFrom = choices.findIndex((choice) => hasText(choice) && !thinks(choice));
     for (const choice of textFrom === -1 ? [] : choices.slice(textFrom + 1))
       expect.that(!thinks(choice), "no thinking after text", choice);
@@ -229,7 +229,7 @@ const fragmentsOf = (stream: Exchange) =>
   choicesOf(stream)
     .flatMap((choice) => list(first(choice, "delta.tool_calls")))
     .map((fragment) => ({ fragment, index: first(fragment, "index") }));
-/** Comes in the first fragment of a call, and in no other. */
+/** The field must be in the first fragment of a call, and in no other. */
 const onceOf = (path: string) => (stream: Exchange) => {
   const begun = new Set<unknown>();
   for (const { fragment, index } of fragmentsOf(stream)) {

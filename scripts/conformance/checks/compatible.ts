@@ -1,5 +1,5 @@
-// Level `compatible`: what unmodified clients of other gateways need, which the contract leaves
-// open and wire.md fills. This file has the requests.
+// Level `compatible`: what unmodified clients of other gateways need, where the contract leaves a
+// choice and wire.md makes it. This file has the requests.
 
 import { parseJson, type Exchange } from "../client.ts";
 import * as expect from "../expect.ts";
@@ -43,7 +43,7 @@ envelope.cases({
   "headers.charset: Content-Type may have parameters": withHeaders({
     "content-type": "application/json; charset=utf-8",
   }),
-  "body.bom: a byte order mark before the JSON is no fault": ({ model }) => [
+  "body.bom: a byte order mark before the JSON is accepted": ({ model }) => [
     `\uFEFF${JSON.stringify({ model, messages: HI })}`,
     {},
   ],
@@ -58,8 +58,8 @@ section('contract.md "Authentication"').cases({
     withHeaders({ authorization: `bearer ${t.options.key}` }),
 });
 fields.accepts({
-  "body.unknown-field: a field that nobody knows is ignored": { provider_options: { a: 1 } },
-  "message.unknown-field: a field of a message that nobody knows is ignored": {
+  "body.unknown-field: an unknown field is ignored": { provider_options: { a: 1 } },
+  "message.unknown-field: an unknown field of a message is ignored": {
     messages: [{ ...HI[0], cache_control: { type: "ephemeral" } }],
   },
   "body.ignored-fields: fields that other services know are never an error": {
@@ -101,11 +101,11 @@ messages.accepts({
     messages: [{ role: "developer", content: "Be brief." }, ...HI],
   },
   "content.empty: an empty string is content": user(""),
-  "content.refusal-part: an assistant's refusal may come back as a part": after(
+  "content.refusal-part: an assistant's refusal may be sent back as a part": after(
     { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
     ...HI,
   ),
-  "assistant.reasoning: reasoning_content of an earlier reply may come back": after(
+  "assistant.reasoning: reasoning_content of an earlier reply may be sent back": after(
     { role: "assistant", content: "Yes.", reasoning_content: "Hm." },
     ...HI,
   ),
@@ -128,7 +128,7 @@ export function isError({ status, json }: Exchange, title: string): void {
   expect.same(got, [Number(expected), code, param]);
 }
 
-/** By what each is refused with. */
+/** Rejected requests by their error: `id: status code param`. */
 const REFUSED: Readonly<Record<string, Ask>> = {
   "not-json: 400 invalid_json": '{"model": "m",',
   "no-body: 400 invalid_json": "",
@@ -181,7 +181,7 @@ const REFUSED: Readonly<Record<string, Ask>> = {
   "unknown-alias: 404 model_not_found model": { model: "auto/no-such-alias" },
   "stream: 404 model_not_found model": { model: "no-such-model", stream: true },
 };
-/** The same, by a header of the request. */
+/** The same for requests with a wrong header. */
 const REFUSED_HEADERS = {
   "no-key: 401 missing_api_key": { authorization: undefined },
   "bad-key: 401 invalid_api_key": { authorization: "Bearer no-such-key" },
@@ -235,7 +235,7 @@ section('wire.md "Framing"').cases({
   ],
 });
 section('wire.md "Reply format"').checks({
-  async "response_format.json_schema [json]: a schema is followed, or refused in known words"(t) {
+  async "response_format.json_schema [json]: a schema is followed, or rejected in known words"(t) {
     const format = { type: "json_schema", json_schema };
     const { status, content, error, text } = await t.ask({ response_format: format });
     const isFollowed = status === 200 && isText(first(parseJson(content), "city"));
@@ -244,7 +244,7 @@ section('wire.md "Reply format"').checks({
   },
 });
 section('wire.md "Log probabilities"').checks({
-  async "reply.top_logprobs [logprobs]: there are as many as were asked for, else none"(t) {
+  async "reply.top_logprobs [logprobs]: there are as many as requested, otherwise none"(t) {
     for (const top_logprobs of [2, undefined]) {
       const { json } = await t.answered({ logprobs: true, top_logprobs });
       const got = valuesAt(json, "choices[].logprobs.content[].top_logprobs");

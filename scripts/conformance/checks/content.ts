@@ -1,7 +1,7 @@
-// Level `robust`, continued: what becomes of a provider's figures, wherever it states them, and
-// what one request or one reply may do to others. Its content must not close a model to them, nor
-// keep the gateway from answering; settings reach the provider as they are meant; and names that
-// mean something to JavaScript are names like any other.
+// Level `robust`, continued: how a provider's figures are used, wherever it states them; what one
+// request or reply may do to others, since its content must neither open a model's breaker nor keep
+// the gateway from answering; that settings reach the provider with their meaning; and that names
+// with a meaning in JavaScript work like any other.
 
 import { parseRaw, type Exchange, type Opened } from "../client.ts";
 import { positive } from "../forms.ts";
@@ -27,7 +27,7 @@ const PLACES = [
 ];
 
 robust('wire.md "Usage in streams"', {
-  "usage.asked: of a stream, usage is asked for although the client did not ask": expect.sent(
+  "usage.asked: a stream's usage is requested even if the client does not request it": expect.sent(
     STREAM,
     { "stream_options.include_usage": true },
   ),
@@ -66,7 +66,7 @@ alike(
   },
 );
 
-/** Figures of which the last is the sum of the others. */
+/** Figures whose last one is the sum of the others. */
 const hasSum =
   (most: number) =>
   async ({ ask }: RobustKit) => {
@@ -89,7 +89,7 @@ robust('wire.md "Token counts"', {
     hasSum(109),
 });
 
-/** More than the failures in a row after which the suite's configuration leaves a model alone. */
+/** More failures in a row than open a breaker in the suite's configuration. */
 const IN_A_ROW = 10;
 
 function expectFiltered({ status, error, content, finish, shown }: Exchange): void {
@@ -97,7 +97,7 @@ function expectFiltered({ status, error, content, finish, shown }: Exchange): vo
   expect.that(status === 200 && isEmpty, "200 with an empty reply, content_filter", shown);
 }
 
-/** Asks for what goes wrong, whole and as a stream in turn, and then for something else. */
+/** Sends requests that fail, whole and streamed in turn, and then one that must succeed. */
 const isAvailable =
   (expectBad: (reply: Exchange) => void) =>
   async ({ ask }: RobustKit) => {
@@ -107,7 +107,7 @@ const isAvailable =
   };
 
 robust('wire.md "Finish reasons"', {
-  async "filtered.reply [filtered good]: an empty reply of a filter is no failure"(kit) {
+  async "filtered.reply [filtered good]: a reply that a filter emptied is no failure"(kit) {
     for (const reply of await kit.askBoth()) {
       expectFiltered(reply);
       expect.servedBy(reply, kit.model);
@@ -139,7 +139,7 @@ robust('api.md "Thinking"', {
   },
 });
 robust('contract.md "Request fields"', {
-  "defaults.sampling: temperature and top_p are sent as 1 where the client is silent": expect.sent(
+  "defaults.sampling: temperature and top_p are sent as 1 if the client sets neither": expect.sent(
     {},
     { temperature: 1, top_p: 1 },
   ),
@@ -170,13 +170,13 @@ robust('contract.md "Limits"', {
   },
 });
 
-/** The work is done within PATIENT_MS, and /healthz always answers soon meanwhile. */
+/** `work` must end within PATIENT_MS, and /healthz must answer quickly meanwhile. */
 async function expectAlive<T>(t: Tester, work: Promise<T>): Promise<T> {
   let busy = true;
   const done = expect.within(work, "the answer to what costs much", PATIENT_MS).finally(() => {
     busy = false;
   });
-  done.catch(() => undefined); // thrown below, unless /healthz fails before
+  done.catch(() => undefined); // the error is thrown below, unless /healthz fails first
   do await expect.healthy(t, "meanwhile");
   while (busy);
   return done;
@@ -191,7 +191,7 @@ function expectNoFault(reply: Exchange): void {
 }
 
 const BLANKS = " ".repeat(40_000);
-/** About 9 MB, which is below the usual bound of a body. */
+/** About 9 MB, less than the usual limit of a body. */
 const SCHEMA_KEYS = 650_000;
 const functionOf = (name: string, properties: unknown) => ({
   type: "function",
@@ -203,8 +203,8 @@ const callOf = (id: string) => ({
   function: { name: "get_time", arguments: "{}" },
 });
 /**
- * A turn of `count` calls with ids such as `a_7`, and as many turns that all use the id `a`: making
- * that one unique by a number meets all the ids that are taken.
+ * A turn of `count` calls with ids such as `a_7`, and as many turns that all use the id `a`:
+ * whoever appends numbers to make that id unique meets all the ids that are taken.
  */
 function reusedIds(count: number): object[] {
   const turnOf = (ids: readonly string[]) => [
@@ -222,14 +222,16 @@ const image = (url: string) => [
   { type: "image_url", image_url: { url } },
 ];
 
-/** A 200 or a refusal, and /healthz answers meanwhile. */
+/**
+ * The gateway must answer with 200 or an error of the client, and /healthz must answer meanwhile.
+ */
 const costly =
   (fields: () => object) =>
   async ({ t, ask }: RobustKit): Promise<void> =>
     expectNoFault(await expectAlive(t, ask(fields())));
 
 robust('wire.md "Responses without a handler"', {
-  async "cost.blanks [alone]: a header of 40,000 blanks costs nobody else anything"({ t }) {
+  async "cost.blanks [alone]: a header of 40,000 blanks delays no other client"({ t }) {
     // Without a line end: a pattern that looks for one tries every way to split the blanks.
     const answer = await expectAlive(t, t.client.raw(`GARBAGE\r\nX-Request-Id:${BLANKS}\u0001`));
     const { status } = parseRaw(answer);
@@ -238,17 +240,19 @@ robust('wire.md "Responses without a handler"', {
   },
 });
 robust('api.md "Sizes"', {
-  "cost.call-ids [alone]: tool calls that use one id again and again cost nobody else anything":
-    costly(() => ({ messages: reusedIds(4_000), tools: [functionOf("get_time", {})] })),
-  "cost.schema-keys [alone]: a schema of very many properties holds up nobody": costly(() => ({
+  "cost.call-ids [alone]: tool calls that repeat one id delay no other client": costly(() => ({
+    messages: reusedIds(4_000),
+    tools: [functionOf("get_time", {})],
+  })),
+  "cost.schema-keys [alone]: a schema of many properties delays no other client": costly(() => ({
     tools: [functionOf("get_time", manyNames(SCHEMA_KEYS))],
   })),
-  async "cost.reply-keys [alone many-keys]: a reply of many members holds up nobody"(kit) {
+  async "cost.reply-keys [alone many-keys]: a reply of many members delays no other client"(kit) {
     const reply = await expectAlive(kit.t, kit.ask());
     if (reply.status === 200) expect.complete(reply);
     else expect.refusal(reply, 503);
   },
-  "cost.image-url [alone]: a data URL of a megabyte holds up nobody": costly(() => {
+  "cost.image-url [alone]: a data URL of a megabyte delays no other client": costly(() => {
     const content = image(`data:x;${"a;".repeat(500_000)}base64,AAAA`);
     return { messages: [{ role: "user", content }] };
   }),
@@ -267,9 +271,9 @@ robust('limits.md "How they count"', {
   },
 });
 
-/** Names that every plain object of JavaScript has. */
+/** Names that every plain JavaScript object inherits. */
 const INHERITED = ["__proto__", "constructor", "toString", "hasOwnProperty"];
-/** As JSON has them: own members. */
+/** As parsed from JSON: own members. */
 const MEMBERS: unknown = JSON.parse(
   `{${INHERITED.map((name) => `"${name}":{"type":"string"}`).join(",")}}`,
 );
@@ -287,7 +291,7 @@ robust('wire.md "Request envelope"', {
       expect.same(first(reply.error, "code"), "model_not_found");
     }
   },
-  "names.tools: tools and properties with such names reach the provider as they are": expect.sent(
+  "names.tools: tools and properties with such names reach the provider unchanged": expect.sent(
     STRANGE,
     STRANGE,
   ),

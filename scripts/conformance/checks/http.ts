@@ -1,4 +1,4 @@
-// Levels `spec` and `compatible`: what is seen of HTTP, keys, ids, limits and errors.
+// Levels `spec` and `compatible`: HTTP, keys, ids, limits and errors as seen from outside.
 
 import { parseJson, parseRaw, type Exchange } from "../client.ts";
 import * as expect from "../expect.ts";
@@ -11,7 +11,7 @@ import { idHeader, overLimit, sectionsOf, valuesAt } from "./kit.ts";
 const [spec, compatible] = [sectionsOf("spec"), sectionsOf("compatible")];
 const plain = compatible('wire.md "Responses without a handler"');
 
-/** A GET of this path gets an answer with these fields. */
+/** A GET of this path must get a response with these fields. */
 const gets = (path: string, expected: Fields, headers?: Headers) => async (t: Tester) =>
   expect.fields(await t.get(path, headers), expected);
 const listed = async (t: Tester): Promise<unknown> =>
@@ -83,7 +83,7 @@ compatible('contract.md "Errors"').checks({
 const ids = spec('contract.md "Request ids"');
 
 const ownId = ({ request }: Exchange) => request.headers?.["x-request-id"];
-/** No value comes twice. */
+/** No value may occur twice. */
 const allDiffer = (values: readonly unknown[]): void => {
   const repeated = values.filter((value, index) => values.indexOf(value) < index);
   expect.that(repeated.length === 0, "another one each time", repeated[0]);
@@ -121,29 +121,28 @@ compatible('contract.md "Request ids"').rules("response", {
   },
 });
 ids.checks({
-  "request-id.unique [last]: each request without an id gets one of its own": ({ seen }) => {
+  "request-id.unique [last]: each request without an id gets a unique one": ({ seen }) => {
     const ids = seen.filter((each) => ownId(each) === undefined).map(idHeader);
     allDiffer(ids.filter((id) => id !== undefined));
   },
-  "request-id.echo: the client's value comes back with a whole reply": echo("conformance-whole"),
-  "request-id.echo.stream: the client's value comes back with a stream": echo(
-    "conformance-stream",
-    { stream: true },
-  ),
-  "request-id.echo.error: the client's value comes back with an error": echo("conformance-error", {
+  "request-id.echo: a whole reply has the client's value": echo("conformance-whole"),
+  "request-id.echo.stream: a stream has the client's value": echo("conformance-stream", {
+    stream: true,
+  }),
+  "request-id.echo.error: an error has the client's value": echo("conformance-error", {
     messages: 7,
   }),
   "request-id.echo.free-form: the client's value need not look like a generated one": echo(
     '7 {Any: value}/"of" the=client; it\'s 100%',
   ),
-  async "request-id.echo.healthz: the client's value comes back from /healthz"(t) {
+  async "request-id.echo.healthz: /healthz returns the client's value"(t) {
     const value = "conformance-healthz";
     expect.same(idHeader(await t.get("/healthz", { "x-request-id": value })), value);
   },
   async "request-id.echo.again: a value that was used before is used again"(t) {
     for (let i = 0; i < 2; i += 1) await echo("conformance-again")(t);
   },
-  async "request-id.malformed: the answer to what is not even HTTP carries X-Request-Id"(t) {
+  async "request-id.malformed: the answer to bytes that are not HTTP carries X-Request-Id"(t) {
     const answer = await t.client.raw("this is not HTTP\r\n\r\n");
     expect.fields(parseRaw(answer).headers, { "x-request-id": is.text });
   },
@@ -153,14 +152,14 @@ spec('contract.md "Replies"').checks({
     allDiffer(seen.map(({ parts }) => first(parts[0], "id")).filter(isText)),
 });
 
-/** Sends these lines on a connection of its own. */
+/** Sends these lines on their own connection. */
 async function rawAnswer(t: Tester, ...lines: readonly string[]) {
   const bytes = Buffer.from([...lines, "Connection: close", "", ""].join("\r\n"), "latin1");
   return parseRaw(await t.client.raw(bytes));
 }
 const HOST = "Host: gateway";
 const HEALTHZ = "GET /healthz HTTP/1.1";
-/** What Node and other servers answer by themselves, if nobody sees to it. */
+/** Requests that Node and other servers answer by themselves unless the gateway handles them. */
 const UNHANDLED: readonly (readonly [id: string, status: number, what: string, ...string[]])[] = [
   ["malformed", 400, "what is not HTTP", "nonsense, not HTTP"],
   ["no-host", 400, "a request without Host", HEALTHZ],
@@ -199,10 +198,10 @@ const key = (authorization?: string) => async (t: Tester) => {
   expect.that(status >= 400 && status < 500, "a refusal, status 400 to 499", status);
 };
 spec('contract.md "Authentication"').checks({
-  "auth.missing: a chat request without Authorization is refused": key(),
-  "auth.unknown: a key that was never issued is refused": key("Bearer no-such-key"),
-  "auth.empty: an empty key is refused": key("Bearer "),
-  "auth.scheme: another scheme than Bearer is refused": key("Basic bm86c3VjaGtleQ=="),
+  "auth.missing: a chat request without Authorization is rejected": key(),
+  "auth.unknown: a key that was never issued is rejected": key("Bearer no-such-key"),
+  "auth.empty: an empty key is rejected": key("Bearer "),
+  "auth.scheme: a scheme other than Bearer is rejected": key("Basic bm86c3VjaGtleQ=="),
 });
 
 const statusesOf = async (t: Tester) => (await t.overLimit()).map(({ status }) => status);

@@ -1,4 +1,4 @@
-// How the lists of checks state them: each check has a heading, and what it does as data or code.
+// How the checks are stated: each has a heading, and is either data or code.
 
 import type { Exchange } from "../client.ts";
 import * as expect from "../expect.ts";
@@ -8,8 +8,8 @@ import type { Check, Kind, Level, Need } from "../suite.ts";
 import { question, type Ask, type Headers, type Over, type Tester } from "../tester.ts";
 
 /**
- * What is said of checks, by their headings: `id: rule`, or `id [words]: rule`. The id is without
- * the level. The words say what the check needs, and when it runs (`alone`, `last`).
+ * Entries by the headings of their checks: `id: rule`, or `id [words]: rule`. The id lacks the
+ * level. The words say what the check needs, and when it runs (`alone`, `last`).
  */
 export type Stated<T> = Readonly<Record<string, T>>;
 
@@ -30,17 +30,19 @@ export function checkOf(level: Level, source: string, heading: string, run: Chec
   return { id: `${level}.${id}`, source, title, needs, when, run };
 }
 
-/** A request, what its exchange must be, and what differs from the usual request. */
+/** A request, the expected fields of its exchange, and what differs from the usual request. */
 export type Case = readonly [fields: Ask, expected: Fields, over?: Over];
 
 const refusal = new Shape("a refusal, 400 to 499", (status) => /^4\d\d$/.test(String(status)));
 
-/** All checks, filled as they are stated. */
+/** All checks. The files of checks add theirs when they are imported. */
 export const CHECKS: Check[] = [];
-/** The rules about every answer of a kind, filled as they are stated. */
+/** The rules about every answer of a kind, added in the same way. */
 export const RULES: { readonly kind: Kind; readonly look: (exchange: Exchange) => void }[] = [];
 
-/** Ways to state the checks of one level, by the section of a document that they are about. */
+/**
+ * Ways to state the checks of one level. `source`: the section of a document that has the rules.
+ */
 export const sectionsOf = (level: Level) => (source: string) => {
   const stated = <T>(entries: Stated<T>, runOf: (entry: T) => Check["run"]): void => {
     for (const [heading, entry] of Object.entries(entries))
@@ -54,22 +56,24 @@ export const sectionsOf = (level: Level) => (source: string) => {
   };
   return {
     checks: (entries: Stated<Check["run"]>) => stated(entries, (run) => run),
-    /** Requests of which more is said than their status, 200. */
+    /** Requests that must get 200 and these fields. */
     cases: (entries: Stated<Case | ((t: Tester) => Case)>) =>
       stated(entries, (entry) => async (t) => {
         const [fields, expected, over] = typeof entry === "function" ? entry(t) : entry;
         expect.fields(await t.ask(fields, over), { status: 200, ...expected });
       }),
-    /** Requests that are answered with 200. */
+    /** Requests that must get 200. */
     accepts: (entries: Stated<Ask>) => stated(entries, (fields) => (t) => t.answered(fields)),
-    /** Requests that are refused as the client's fault. */
+    /** Requests that must get a client error (4xx). */
     refuses: (entries: Stated<Ask>) =>
       stated(entries, (fields) => async (t) => {
         expect.fields(await t.ask(fields), { status: refusal });
       }),
     /** Rules about every response, whole reply, stream or error of the run. */
     rules,
-    /** A rule for each field of every reply's or error's body, or of each chunk of every stream. */
+    /**
+     * One rule per field: of the body of every reply or error, or of each chunk of every stream.
+     */
     fields(kind: Kind, prefix: string, fields: Fields, root = ""): void {
       for (const [path, expected] of Object.entries(fields)) {
         const rule = `${root}${path} is ${wordsOf(expected)}`;
@@ -83,13 +87,13 @@ export const sectionsOf = (level: Level) => (source: string) => {
   };
 };
 
-/** A request with one message of the user. */
+/** A request with one user message. */
 export const user = (content: unknown) => ({ messages: [{ role: "user", content }] });
-/** A request with messages after one of the user. */
+/** A request with a user message followed by these messages. */
 export const after = (...messages: readonly object[]) => ({
   messages: [...question("Hi."), ...messages],
 });
-/** A usual request with these headers, which must be answered with 200. */
+/** A usual request with these headers, which must get 200. */
 export const withHeaders = (headers: Headers): Case => [{}, {}, { headers }];
 
 /** All values at a path. */
@@ -101,7 +105,7 @@ export const choicesOf = ({ parts }: Exchange): unknown[] =>
 /** The X-Request-Id of an answer. */
 export const idHeader = ({ headers }: Exchange): unknown => headers["x-request-id"];
 
-/** The first request that was too many. */
+/** The first response beyond the limit. */
 export async function overLimit(t: Tester): Promise<Exchange> {
   const refused = (await t.overLimit()).find(({ status }) => status !== 200);
   if (!refused) throw new Skipped("no request was too many");
@@ -118,7 +122,7 @@ function eventsOf({ events, rest }: Exchange): Json[] {
       return json;
     });
 }
-/** Each event of a stream must have the type in its data as its name too. */
+/** The name of each event must be the type in its data. */
 export function expectNames({ events }: Exchange): void {
   const named = events.filter(({ data }) => data !== undefined);
   expect.that(named.length > 0, "events", events.length);
@@ -162,7 +166,7 @@ export function apiOf(level: Level, askOf: AskOf, overOf: OverOf) {
   }
   return {
     checks,
-    /** Checks of the events of a stream, which each of them gets by the same request. */
+    /** Checks of a stream's events. Each check gets them by the same request. */
     ofStream(source: string, entries: Stated<(events: readonly Json[]) => void>): void {
       for (const [heading, look] of Object.entries(entries))
         checks(source, { [heading]: async ({ stream }) => look(await stream()) });

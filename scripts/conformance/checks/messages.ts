@@ -1,5 +1,5 @@
-// Level `messages`: Anthropic's Messages API, as its clients count on it. The requests are not
-// among those that the rules about every answer of chat completions look at.
+// Level `messages`: Anthropic's Messages API, as its clients rely on it. The rules about every
+// answer of chat completions do not apply to these requests.
 
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
@@ -39,7 +39,7 @@ for (const [path, expected] of Object.entries(REPLY))
       async ({ whole }) => expect.fields(await whole(), { [path]: expected }),
   });
 
-/** The blocks of a stream, each with what its deltas add up to. */
+/** The content blocks of a stream, each with its joined deltas. */
 function blocksOf(events: readonly Json[]): Json[] {
   const blocks: Record<string, unknown>[] = [];
   for (const { type, content_block, delta } of events) {
@@ -53,7 +53,7 @@ function blocksOf(events: readonly Json[]): Json[] {
   return blocks;
 }
 
-/** Blocks do not overlap, each has an end, and they are numbered from 0. */
+/** Blocks must not overlap, must each have an end, and must be numbered from 0. */
 function expectOrder(events: readonly Json[]): void {
   const steps = events
     .filter(({ type }) => type !== "ping")
@@ -131,7 +131,7 @@ messages('wire.md "Anthropic requests"', {
   ),
   "content.blocks: content may be blocks": takes(user([{ type: "text", text: "Hi." }])),
   "thinking.disabled: thinking may be disabled": takes({ thinking: { type: "disabled" } }),
-  "unknown-field: what coding agents send beside the message is taken": takes({
+  "unknown-field: further fields that coding agents send are accepted": takes({
     metadata: { user_id: "u" },
     context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
   }),

@@ -24,7 +24,7 @@ const itemOf = (response: unknown, type: string): Json => {
   expect.that(item !== undefined, `an output item of type ${type}`, itemsOf(response));
   return item;
 };
-/** The texts of all messages. */
+/** The text of all messages, joined. */
 const textOf = (response: unknown): string =>
   itemsOf(response)
     .filter(({ type }) => type === "message")
@@ -43,7 +43,7 @@ const joined = (events: readonly Json[], type: string): string =>
     .map(({ delta }) => String(delta))
     .join("");
 
-/** The response to a request has these fields; one of its items, if a type is named. */
+/** The response must have these fields, or an item of it if a type is named. */
 const gives =
   (asked: Json, fields: Fields, item?: string) =>
   async ({ whole }: ApiKit): Promise<void> => {
@@ -146,7 +146,7 @@ ofStream(SOURCE, {
     expectWord(lastOf(events));
     expect.same(joined(events, "output_text.delta"), textOf(lastOf(events)));
   },
-  "stream.parts: a text of a stream is told as complete before its item ends": (events) => {
+  "stream.parts: a streamed text is marked as complete before its item ends": (events) => {
     const types = events.map(({ type }) => type);
     const at = PARTS.map((type) => types.indexOf(`response.${type}`));
     const isInOrder = at.every((index, i) => index > (at[i - 1] ?? 0));
@@ -163,12 +163,12 @@ responses({
     { name: "get_time", call_id: is.text, arguments: is.jsonText },
     "function_call",
   ),
-  async "tools.stream [tools]: the deltas of arguments are what the last event has"({ stream }) {
+  async "tools.stream [tools]: argument deltas add up to those in the last event"({ stream }) {
     const events = await stream(forced(GET_TIME));
     const whole = itemOf(lastOf(events), "function_call")["arguments"];
     expect.same(joined(events, "function_call_arguments.delta"), whole);
   },
-  async "tools.result [tools]: a call and its result go back, and the model goes on"({ whole }) {
+  async "tools.result [tools]: a call and its result go back, and the model continues"({ whole }) {
     const response = await whole(forced(GET_TIME));
     const { call_id } = itemOf(response, "function_call");
     const result = { type: "function_call_output", call_id, output: "14:05" };
@@ -196,7 +196,7 @@ responses({
   ),
   "tools.hosted: a tool of the vendor's service does not make a request fail": async ({ whole }) =>
     expectWord(await whole({ tools: [{ type: "web_search" }] })),
-  "tools.forced: a tool_choice that forces a tool of the vendor's service is refused": refused(
+  "tools.forced: a tool_choice that forces a tool of the vendor's service is rejected": refused(
     {
       tools: [{ type: "file_search", vector_store_ids: ["v"] }],
       tool_choice: { type: "file_search" },
@@ -221,7 +221,7 @@ responses({
     const response = await kit.whole(summarized(kit));
     expect.that(summaryOf(response) !== "", "a summary", response["output"]);
   },
-  async "reasoning.stream [reasoning]: the deltas of a summary are what the last event has"(kit) {
+  async "reasoning.stream [reasoning]: the deltas of a summary add up to the last event's"(kit) {
     const events = await kit.stream(summarized(kit));
     const summary = summaryOf(lastOf(events));
     expect.that(summary !== "", "a summary", lastOf(events));
@@ -250,20 +250,20 @@ responses({
 
 const output = { type: "function_call_output", call_id: "x", output: "1" };
 responses({
-  "refused.store: store: true is refused": refused({ store: true }, /^store$/),
-  "refused.previous: previous_response_id is refused where nothing is stored": refused(
+  "refused.store: store: true is rejected": refused({ store: true }, /^store$/),
+  "refused.previous: previous_response_id is rejected, because nothing is stored": refused(
     { previous_response_id: "resp_1" },
     /^previous_response_id$/,
   ),
-  "refused.reference: a reference to an item is refused where nothing is stored": refused(
+  "refused.reference: a reference to an item is rejected, because nothing is stored": refused(
     { input: [{ type: "item_reference", id: "msg_1" }, asked] },
     /^input/,
   ),
-  "refused.item: an item of an unknown type is refused, and named": refused(
+  "refused.item: an item of an unknown type is rejected and named": refused(
     { input: [asked, { type: "no_such_item" }] },
     /^input(\[1\]|\.1)/,
   ),
-  "refused.answer: a result that answers no call is refused": refused(
+  "refused.answer: a result without its call is rejected": refused(
     { input: [asked, output] },
     /^input/,
   ),

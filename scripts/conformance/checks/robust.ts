@@ -1,4 +1,4 @@
-// Level `robust`: what goes wrong in gateways, as their provider fails and as their clients leave.
+// Level `robust`: typical faults of gateways when providers fail and clients disconnect.
 
 import type { Exchange } from "../client.ts";
 import { CANARY, ELSEWHERE, PIECES } from "../wire.ts";
@@ -93,7 +93,7 @@ alike(
   },
 );
 robust('contract.md "Attempts"', {
-  async "client-fault.once [status-400 good]: a 400 is the client's: no other attempt"(kit) {
+  async "client-fault.once [status-400 good]: a 400 is the client's error: no other attempt"(kit) {
     expect.refusal(await kit.ask(), 400);
     expect.calls(kit, 1);
     expect.calls(kit, 0, kit.second);
@@ -106,7 +106,7 @@ robust('contract.md "Commit point"', {
   },
 });
 robust('contract.md "Replies"', {
-  async "model.canonical: model is the name that was asked for, not the provider's, throughout"({
+  async "model.canonical: model is always the requested name, not the provider's"({
     askBoth,
     model,
   }) {
@@ -122,7 +122,7 @@ robust('wire.md "Rate limit headers"', {
   },
 });
 robust('routing.md "Upstream connections"', {
-  async "keep-alive.reuse [alone good@lone]: the next request takes the same connection"(kit) {
+  async "keep-alive.reuse [alone good@lone]: the next request uses the same connection"(kit) {
     for (let i = 0; i < 2; i += 1) {
       expect.complete(await kit.ask());
       await (await kit.call(i)).finished;
@@ -140,7 +140,7 @@ robust('wire.md "Calls"', {
   },
 });
 
-/** Fails until requests do not reach the provider any more. */
+/** Sends failing requests until the gateway no longer calls the provider. */
 async function untilOpen({ ask, calls }: RobustKit): Promise<void> {
   for (let i = 0; i < 20; i += 1) {
     const before = calls().length;
@@ -150,7 +150,7 @@ async function untilOpen({ ask, calls }: RobustKit): Promise<void> {
   throw new expect.Expectation("a provider that is left alone after 20 failures", calls().length);
 }
 
-/** Asks until a request reaches the provider again; gives what becomes of it. */
+/** Sends requests until one reaches the provider again. Returns the promise of its reply. */
 async function untilThrough({
   ask,
   calls,
@@ -158,7 +158,7 @@ async function untilThrough({
 }: RobustKit): Promise<{ probe: Promise<Exchange> }> {
   const before = calls().length;
   const through = call(before);
-  through.catch(() => undefined); // the loop below has a deadline of its own
+  through.catch(() => undefined); // the loop below has its own deadline
   for (const end = performance.now() + SOON_MS; performance.now() < end; ) {
     const probe = ask();
     await Promise.race([probe, through]);
@@ -168,7 +168,7 @@ async function untilThrough({
 }
 
 robust('contract.md "Breaker"', {
-  "breaker.opens [status-500]: a provider that fails again and again is left alone": untilOpen,
+  "breaker.opens [status-500]: a provider that keeps failing is no longer called": untilOpen,
   async "breaker.one-probe [status-500]: after a while one request at a time tries it"(kit) {
     const { provider, model, calls, call } = kit;
     await untilOpen(kit);
@@ -189,19 +189,15 @@ robust('contract.md "Breaker"', {
   },
 });
 
-/** Behaviours that say what a client must not see. */
+/** Behaviours whose responses contain text that no client may see. */
 const TALKATIVE =
   "status-401 status-500 overloaded-9 error-in-200 error-after-1 html redirect-302 error-object call-failed call-failed-in-stream error-with-usage-after-1 filtered good";
 
 robust('contract.md "Limits"', {
-  async "limit.exact: of 200 requests at once as many as the limit are admitted"({
-    t,
-    ask,
-    askMany,
-  }) {
+  async "limit.exact: of 200 requests at once exactly the limit is admitted"({ t, ask, askMany }) {
     const key = { authorization: `Bearer ${BURST.key}` };
     const { status, headers } = await ask({}, key);
-    // Another run has just been here.
+    // An earlier run may have used up the limit.
     if (status === 429) await t.options.pause?.(Number(headers["retry-after"]));
     const replies = await askMany(200, "At once.", key);
     const room = status === 200 ? BURST.rpm - 1 : BURST.rpm;
@@ -234,7 +230,7 @@ robust('contract.md "Request ids"', {
     const got = [...answer.matchAll(/HTTP\/1.1 (\d+)|x-request-id: *(\S+)/gi)]
       .map(([, status, id]) => status ?? id)
       .join(" ");
-    // And an answer to what is no request, or the end.
+    // The answer to the last line, which is not a request, may be missing.
     expect.fields({ got }, { got: /^200 robust\.one 200 robust\.two( 400 \S+)?$/ });
   },
 });

@@ -1,7 +1,7 @@
-// What the checks of the level `robust` work with: the gateway seen from both sides, as its client
-// and as its provider, which fails in every way that a provider can (provider.ts). Each check has
-// models of its own there, named after what they do. And what the checks expect of a reply, of the
-// provider and of the gateway: they import this file as `expect` too.
+// What the checks of the level `robust` work with: the gateway seen from both sides, by its client
+// and by its provider, which fails in every way that a provider can (provider.ts). Each check has
+// its own models there, named after their behaviour. It also has what the checks expect of a reply,
+// of the provider and of the gateway: they import this file as `expect` too.
 
 import type { Exchange, Opened } from "../client.ts";
 import * as expect from "../expect.ts";
@@ -21,18 +21,18 @@ export const STREAM = { stream: true };
 export const WITH_USAGE = { stream: true, stream_options: { include_usage: true } };
 /** For what should happen at once. */
 export const SOON_MS = 2_500;
-/** For what only takes its time where a machine is busy. */
+/** For what takes longer only on a busy machine. */
 export const PATIENT_MS = 10_000;
-/** The promise's value, which must come soon. */
+/** The promise's value. Rejects after SOON_MS. */
 export const soon = <T>(promise: Promise<T>, what: string): Promise<T> =>
   expect.within(promise, what, SOON_MS);
 
-/** What the checks need of the gateway's configuration, filled as they are stated. */
+/** What the checks need in the gateway's configuration. robust() adds to it. */
 export const SETUPS: ProviderSetup[] = [];
 
 /**
- * Checks by their headings, of which the words are the models that the check has at the provider:
- * what each does, and `@` and a place for the first of them (provider.ts).
+ * Adds checks. The words in a heading are the check's models at the provider: the behaviour of
+ * each, and `@` with a provider's name for the first (provider.ts).
  */
 export function robust(source: string, entries: Stated<(kit: RobustKit) => unknown>): void {
   for (const [heading, run] of Object.entries(entries)) {
@@ -45,7 +45,7 @@ export function robust(source: string, entries: Stated<(kit: RobustKit) => unkno
     CHECKS.push({ ...check, needs: others.length > 0 ? ["provider", "alias"] : ["provider"] });
   }
 }
-/** Checks that differ in what the provider does. */
+/** Checks that differ only in the provider's behaviour. */
 export const alike = (
   source: string,
   headings: readonly string[],
@@ -95,7 +95,7 @@ function kitOf(t: Tester, setup: ProviderSetup) {
   };
 }
 
-/** What the events of a stream say. */
+/** The data of a stream's events. */
 const dataOf = ({ events }: Exchange) => events.map(({ data }) => data);
 
 /** Expects a complete reply with this content. */
@@ -110,7 +110,7 @@ export function complete(reply: Exchange, content = TEXT): void {
   expect.that(isLast, "[DONE] as the last event", shown);
   expect.that(parts.length === data.length - 1, "nothing but chunks before [DONE]", shown);
 }
-/** A stream that was cut off after this text. */
+/** Expects a stream that broke off after this text. */
 export function broken(reply: Exchange, content: string): void {
   const { status, shown, parts } = reply;
   const isCut = status === 200 && reply.content === content;
@@ -130,28 +130,28 @@ export function refusal({ status, error, shown }: Exchange, expected: number): v
 export function servedBy(reply: Exchange, model: string): void {
   for (const part of reply.parts) expect.same(first(part, "model"), model);
 }
-/** How often the provider was asked for a model; the check's first one, if none is named. */
+/** Expects `number` calls of the provider for a model. Absent: the check's first one. */
 export function calls(kit: RobustKit, number: number, model?: string): void {
   const got = kit.calls(model).length;
   expect.that(got === number, `${number} requests for ${model ?? "the model"}`, got);
 }
-/** Retry-After, and the same number in the message. */
+/** Expects a Retry-After, and the same number in the message. */
 export function wait({ headers, error, shown }: Exchange): void {
   const seconds = Number(headers["retry-after"]);
   const isSaid = String(first(error, "message")).includes(` ${seconds} s`);
   const holds = isCount(seconds) && seconds > 0 && isSaid;
   expect.that(holds, "Retry-After, and the same number in the message", shown);
 }
-/** The client of a call has left, so the gateway closes the provider's connection. */
+/** Expects the gateway to close the provider's connection soon, because the client has left. */
 export const left = (call: Call): Promise<void> =>
   soon(call.left, "the provider's connection to be closed");
-/** Expects that /healthz answers soon. `when`: for the error. */
+/** Expects /healthz to answer soon. `when`: part of the error. */
 export async function healthy(t: Tester, when: string): Promise<void> {
   const { status } = await soon(t.get("/healthz"), `/healthz ${when}`);
   expect.that(status === 200, `200 from /healthz ${when}`, status);
 }
 
-/** A request with these fields is answered, and the provider was asked with those. */
+/** Sends a request with these fields, and expects those in the provider's request. */
 export const sent =
   (fields: object, toProvider: Fields) =>
   async (kit: RobustKit): Promise<void> => {

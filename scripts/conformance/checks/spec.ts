@@ -1,7 +1,7 @@
-// Level `spec`: what every gateway of this contract must do (contract.md), as far as it can be seen
-// from outside. What the contract leaves open is not asked for: a refusal may have any status from
-// 400 to 499, an error any type and code. This file has the requests; answers.ts and http.ts have
-// what is true of every answer.
+// Level `spec`: what every gateway of this contract must do (contract.md), as far as it shows from
+// outside. Where the contract leaves a choice, any choice passes: a rejection may have any status
+// from 400 to 499, an error any type and code. This file has the requests; answers.ts and http.ts
+// have the rules about every answer.
 
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
@@ -14,7 +14,7 @@ const fields = section('contract.md "Request fields"');
 const routing = section('contract.md "Routing aliases"');
 
 const STREAM = { stream: true };
-/** Values within their ranges, none of them at an end. */
+/** Values within their ranges, none of them at a limit. */
 const MANY = {
   stream: false,
   temperature: 0.7,
@@ -31,11 +31,11 @@ const unlike = (name: string) =>
   new Shape(`the name of a model behind ${name}`, (model) => isText(model) && model !== name);
 
 routing.cases({
-  "model.canonical [model]: model in the reply is the canonical name that was asked for": (t) => [
+  "model.canonical [model]: model in the reply is the requested canonical name": (t) => [
     {},
     { "json.model": t.model },
   ],
-  "model.canonical.stream [model]: model in each chunk is the name that was asked for": (t) => [
+  "model.canonical.stream [model]: model in each chunk is the requested name": (t) => [
     STREAM,
     { "parts[].model": t.model },
   ],
@@ -51,13 +51,13 @@ routing.cases({
     { model: "auto/reasoning" },
     { "json.model": unlike("auto/reasoning") },
   ],
-  "alias.same-format [alias]: an alias takes many fields as a canonical name does": (t) => [
+  "alias.same-format [alias]: an alias accepts the same fields as a canonical name": (t) => [
     { model: t.alias, ...MANY },
     {},
   ],
 });
 routing.checks({
-  async "alias.names-a-model [alias]: the name that an alias answers with can be asked for"(t) {
+  async "alias.names-a-model [alias]: the model name in an alias's reply can be requested"(t) {
     const { json } = await t.answered({ model: t.alias, messages: question("Who is there?") });
     const model = first(json, "model");
     const second = await t.answered({ model, messages: question("Who are you?") });
@@ -65,10 +65,10 @@ routing.checks({
   },
 });
 routing.refuses({
-  "model.unknown: a name that is no model gets an error, not another model": {
+  "model.unknown: an unknown model name gets an error, not another model": {
     model: "no-such-model",
   },
-  "alias.unknown: a name that looks like an alias and is none gets an error": {
+  "alias.unknown: an unknown alias gets an error": {
     model: "auto/no-such-alias",
   },
 });
@@ -80,7 +80,7 @@ const RANGES = [
   ["presence_penalty", -2, 2, 0.01],
   ["top_logprobs", 0, 20, 1],
 ] as const;
-/** The ends of a range belong to it; what is beyond does not. */
+/** The limits of a range are valid; values beyond them are not. */
 for (const [name, low, high, step] of RANGES) {
   const isTop = name === "top_logprobs";
   const need = isTop ? " [logprobs]" : "";

@@ -1,5 +1,5 @@
-// Level `robust`, continued: what becomes of a provider's stream in odd forms, and of what the
-// client asked.
+// Level `robust`, continued: unusual forms of a provider's stream, and what the provider gets of
+// the client's request.
 
 import { setTimeout as pause } from "node:timers/promises";
 import type { Exchange } from "../client.ts";
@@ -32,9 +32,11 @@ const FRAMINGS = [
   ["until-close", "a body that ends with its connection"],
 ];
 
-/** Resolves when the provider has sent no more for some while, or has sent all. */
+/**
+ * Resolves when the provider has sent everything, or has sent nothing for twenty looks in a row.
+ */
 async function heldUp({ sent }: Call): Promise<void> {
-  // Not by the clock: a process that was busy has taken nothing either.
+  // Looks are counted, not timed, because a busy gateway process reads nothing either.
   for (let looks = 0, last = sent(); looks < 20; looks += 1) {
     await pause(50);
     if (sent() !== last) looks = 0;
@@ -64,7 +66,7 @@ robust('routing.md "Deadlines"', {
   },
 });
 robust('wire.md "Framing"', {
-  async "passes-on [silent-after-1]: a delta is passed on at once, before more has come"(kit) {
+  async "passes-on [silent-after-1]: a delta is passed on at once, before more arrives"(kit) {
     (await soon(kit.begun(), "the first delta, before the provider sends another")).leave();
   },
 });
@@ -72,7 +74,7 @@ complete('contract.md "Completeness"', [
   "finished.no-done [no-done]: a finish_reason without [DONE] is a complete reply",
   "finished.after-done [after-done]: what a provider sends after [DONE] is not shown",
   "finished.stays-open [stays-open]: a provider that does not close after [DONE]: the stream ends",
-  "finished.again [finish-again]: a finish_reason that comes twice is shown once",
+  "finished.again [finish-again]: a repeated finish_reason is shown once",
 ]);
 complete('wire.md "Calls"', [
   "bytes.one-by-one [byte-by-byte]: single bytes, also within characters, make the same reply",
@@ -183,7 +185,7 @@ const NULLABLE = [
 ];
 
 robust('fields.md "The body"', {
-  "fields.forwarded: every accepted field reaches the provider as it was": expect.sent(SENT, SENT),
+  "fields.forwarded: every accepted field reaches the provider unchanged": expect.sent(SENT, SENT),
 });
 robust('wire.md "Request envelope"', {
   async "fields.nulls: fields that are null reach the provider no more than absent ones"({
@@ -206,14 +208,14 @@ robust('contract.md "Request fields"', {
   },
 });
 robust('contract.md "Order of checks"', {
-  async "body.too-large: a far too large body is refused, and the provider not asked"(kit) {
+  async "body.too-large: a far too large body is rejected, and the provider not called"(kit) {
     const messages = question("x".repeat(11 * 1024 * 1024));
     expect.refusal(await kit.ask({ messages }), 413);
     expect.calls(kit, 0);
   },
 });
 robust('wire.md "Thinking"', {
-  async "thinking.switched [reasoning]: thinking is on if asked for, and else off"({ ask, sent }) {
+  async "thinking.switched [reasoning]: thinking is on if requested, otherwise off"({ ask, sent }) {
     await ask({ thinking: { type: "enabled" } });
     await ask();
     expect.fields(await sent(0), { "thinking.type": "enabled" });
@@ -221,13 +223,13 @@ robust('wire.md "Thinking"', {
   },
 });
 robust('wire.md "Calls"', {
-  async "key.sent: the provider is sent its own key, and not the client's"({ t, ask, call }) {
+  async "key.sent: the provider gets its own key, and not the client's"({ t, ask, call }) {
     expect.complete(await ask());
     const sent = JSON.stringify((await call()).headers);
     const isOwn = CANARY.test(sent) && !sent.includes(t.options.key);
     expect.that(isOwn, "the provider's key alone", sent);
   },
-  async "identity: identity is the encoding that is asked for"({ ask, call }) {
+  async "identity: the provider is asked for identity encoding"({ ask, call }) {
     expect.complete(await ask({}, { "accept-encoding": "gzip, deflate" }));
     expect.same((await call()).headers["accept-encoding"] ?? "identity", "identity");
   },

@@ -1,5 +1,5 @@
-// The requests that an account or a process may have in flight, over HTTP. The limiter by itself is
-// in limiter.test.ts.
+// The limits on requests in flight of an account and of a process, over HTTP. limiter.test.ts tests
+// the limiter itself.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -19,7 +19,7 @@ import { waitFor } from "../../support/wait.ts";
 import { chatBytes, connect } from "../http/wire.ts";
 
 describe("requests in flight over HTTP", () => {
-  /** A stream that has begun; the test ends it. */
+  /** A stream that has begun. The test ends it. */
   const held: Behaviour = ({ res }) => {
     res.writeHead(200, { "content-type": "text/event-stream" });
     res.write(event(chunk({ content: "Fi" })));
@@ -51,7 +51,7 @@ describe("requests in flight over HTTP", () => {
         { authorization: `Bearer ${key}` },
         signal,
       );
-    /** Its status, when it is over. */
+    /** Resolves with the status once the reply is complete. */
     const statusOf = async (model: string, key = KEY) => {
       const response = await send(model, { key });
       await response.text();
@@ -82,7 +82,7 @@ describe("requests in flight over HTTP", () => {
       code: "concurrency_limit_exceeded",
     });
 
-  it("a place that was refused takes nothing from the window, and a request that the window refuses takes no place", async (t) => {
+  it("a request rejected by the rate limit takes no concurrency slot, and the reverse", async (t) => {
     const { send, hold, heldAt, statusOf } = await bench(t, {
       accounts: { acme: { max_in_flight: 1, rpm: 2 } },
     });
@@ -95,7 +95,7 @@ describe("requests in flight over HTTP", () => {
       assert.match(await (await send("fine")).text(), /Requests-per-minute/, "it had a place");
   });
 
-  it("a place is free again after every end that a request can have", async (t) => {
+  it("a concurrency slot is released however a request ends", async (t) => {
     const { gw, send, statusOf, provider } = await bench(t, {
       accounts: { acme: { max_in_flight: 1 } },
     });
@@ -123,7 +123,7 @@ describe("requests in flight over HTTP", () => {
       await free(`a client that left a ${model} provider`);
     }
 
-    // A body that never comes whole holds a place, until its client leaves.
+    // An incomplete body holds a slot until its client leaves.
     const fields = ["X-Request-Id: half", "Content-Length: 9"];
     const { socket } = connect(t, gw.url, chatBytes(KEY, "{", fields));
     await waitFor(() => gw.gateway.report().inFlight === 1, "it to arrive");
@@ -133,7 +133,7 @@ describe("requests in flight over HTTP", () => {
     await free("a client that left while it was sending");
   });
 
-  it("by a reload: another number holds at once, and requests on their way give back what they took", async (t) => {
+  it("after a reload the new limit applies at once, and running requests release their slots", async (t) => {
     const { gw, provider, send, statusOf, hold, heldAt } = await bench(t, {
       accounts: { acme: { max_in_flight: 2 } },
     });
@@ -154,7 +154,7 @@ describe("requests in flight over HTTP", () => {
     await assertFull(await send("fine"), 3);
   });
 
-  it("the process's: one more is 503 at once, whoever asks, before the key is looked at; health is told; it recovers", async (t) => {
+  it("beyond the process limit any request gets 503 at once, before its key is checked; /healthz still answers", async (t) => {
     const { gw, provider, send, statusOf, hold, heldAt } = await bench(t, {
       server: { port: 0, max_in_flight: 4 },
     });

@@ -1,4 +1,4 @@
-// The limiter by itself, on a clock that the test turns: an exact sliding window of 60 seconds, and
+// The limiter by itself, on a clock that the test sets: an exact sliding window of 60 seconds, and
 // requests in flight. Over HTTP: in-flight.test.ts, rate-limit.test.ts.
 
 import assert from "node:assert/strict";
@@ -13,10 +13,10 @@ import { heldNow } from "../../support/effort.ts";
 import { LONG } from "../../support/long.ts";
 import { createRandom } from "../../support/random.ts";
 
-/** A decision without the time of the admission, which only a refund needs. */
+/** A decision without its admission time, which only a refund needs. */
 const figures = ({ countedAt, ...decision }: AdmissionDecision) => decision;
 
-/** A limiter on a clock that stands still until it is set. */
+/** A limiter on a clock that stands still until the test sets it. */
 function clocked(start = 0) {
   const clock = { now: start };
   const limiter = createLimiter(() => clock.now);
@@ -25,7 +25,7 @@ function clocked(start = 0) {
     limiter,
     admit: (...limits: readonly Limit[]) =>
       figures(limiter.admit({ account: "acme", limits, maxInFlight: null })),
-    /** Under one limit. */
+    /** Admits a request under one limit. */
     one: (rpm: number | null, name = "a") =>
       figures(limiter.admit({ account: "acme", limits: [{ name, rpm }], maxInFlight: null })),
   };
@@ -33,7 +33,7 @@ function clocked(start = 0) {
 
 const UNLIMITED = { admitted: true, limit: null, remaining: Infinity, resetMs: 0 };
 
-/** The obvious limiter, slow and plain: what the real one must agree with. */
+/** A slow and simple limiter that the real one must agree with. */
 function plainLimiter() {
   const admitted = new Map<string, number[]>();
   return (now: number, limits: readonly Limit[]): Omit<AdmissionDecision, "countedAt"> => {
@@ -44,7 +44,7 @@ function plainLimiter() {
     if (isAdmitted) for (const limit of counting) admitted.set(limit.name, [...recent(limit), now]);
     const standing = counting.map((limit) => {
       const times = recent(limit);
-      const first = times[Math.max(0, times.length - limit.rpm!)] ?? now; // which has to leave
+      const first = times[Math.max(0, times.length - limit.rpm!)] ?? now; // the one to expire
       const remaining = Math.max(0, limit.rpm! - times.length);
       return { limit: limit.rpm, remaining, resetMs: first + WINDOW_MS - now };
     });
@@ -55,7 +55,7 @@ function plainLimiter() {
   };
 }
 
-it("the window counts a refunded request no longer, and the others as before", () => {
+it("the window drops a refunded request and keeps counting the others", () => {
   const { clock, limiter } = clocked();
   const both = [
     { name: "a", rpm: 3 },
@@ -81,7 +81,7 @@ it("the window counts a refunded request no longer, and the others as before", (
   assert.equal(limiter.used("a"), 2, "one that was refused gives nothing back");
 });
 
-/** Mostly bursts at one instant, sometimes pauses, now and then exactly a window's length. */
+/** Mostly bursts at one instant, sometimes pauses, rarely exactly a window's length. */
 function pauseOf(next: () => number): number {
   const kind = next();
   if (kind < 0.5) return 0;
@@ -90,7 +90,9 @@ function pauseOf(next: () => number): number {
   return WINDOW_MS;
 }
 
-/** A random schedule under two limits, which change: each decision is that of the plain limiter. */
+/**
+ * Runs a random schedule under two changing limits. Each decision must match the plain limiter's.
+ */
 function assertSchedule(seed: number): void {
   const next = createRandom(seed).random;
   const anyRpm = () => (next() < 0.1 ? null : Math.floor(next() * 40));
@@ -116,25 +118,25 @@ function assertSchedule(seed: number): void {
   assert.ok(count > 0 && count < 3_000, `seed ${seed} met no limit, or nothing else`);
 }
 
-// The last is a new one in each run.
+// The last seed is new in each run.
 for (const seed of [1, 2, 3, 4, 5, 6, 7, 8, (Date.now() ^ process.pid) | 0])
-  it(`random schedules are decided as the plain limiter decides (seed ${seed})`, () =>
+  it(`random schedules get the plain limiter's decisions (seed ${seed})`, () =>
     assertSchedule(seed));
 
 const MB = 1024 * 1024;
-/** A name of 4 KiB, made of bytes: V8 would share the common end of texts that it joined. */
+/** A name of 4 KiB, made from bytes: V8 shares the common end of concatenated strings. */
 const long = (name: string): string =>
   Buffer.from(`${name} `.padEnd(4_096, "x")).toString("latin1");
 
 describe("idle windows", () => {
-  /** 3,000 accounts, once each: 12 MB of names. */
+  /** Admits 3,000 accounts once each: 12 MB of names. */
   const come = (one: (rpm: number, name: string) => AdmissionDecision, mark: string) => {
     for (let at = 0; at < 3_000; at += 1) assert.ok(one(1, long(`${mark} ${at}`)).admitted);
   };
 
-  it("are forgotten: of 3,000 accounts that came once nothing is held a window's time later", () => {
+  it("are freed: nothing of 3,000 accounts used once remains after a window's time", () => {
     const { clock, one } = clocked();
-    one(2, "somebody"); // comes first, and goes on
+    one(2, "somebody"); // comes first, and continues
     const before = heldNow();
     come(one, "a");
     assert.ok(heldNow() - before > 9 * MB, "they are held while they count, and it can be seen");
@@ -147,7 +149,7 @@ describe("idle windows", () => {
     assert.equal(one(2, "somebody").admitted, false, "and of nobody else");
   });
 
-  it("the busy one keeps no more than twice what counts", () => {
+  it("a busy window stores no more than twice the entries that count", () => {
     const { clock, one } = clocked();
     const before = heldNow();
     for (let at = 0; at < (LONG ? 1_000_000 : 600_000); at += 1) {
@@ -158,7 +160,7 @@ describe("idle windows", () => {
     assert.ok(heldNow() - before < 4 * MB, "all times would be 5 MB or more");
   });
 
-  it("asking what is used gives what counts, and makes no window", () => {
+  it("reading the usage returns what counts, and creates no window", () => {
     const { clock, limiter, one } = clocked();
     for (clock.now = 0; clock.now < 30; clock.now += 10) one(2);
     const used: number[] = [];
@@ -178,7 +180,7 @@ const full = { ...UNLIMITED, admitted: false, rejectedBy: "in_flight" };
 const request = (maxInFlight: number | null) => ({ account: "a", maxInFlight, limits: [] });
 const limiter = () => createLimiter(() => 0);
 
-it("a bound of 0 places in flight admits nothing, null admits any number and counts nothing", () => {
+it("max_in_flight 0 admits nothing, null admits everything and counts nothing", () => {
   const { admit, release } = limiter();
   assert.deepEqual(admit(request(0)), full);
   for (let at = 0; at < 100; at += 1) assert.ok(admit(request(null)).admitted);
@@ -187,7 +189,7 @@ it("a bound of 0 places in flight admits nothing, null admits any number and cou
   assert.deepEqual(admit(request(1)), full, "what was taken without a place gives none back");
 });
 
-it("places in flight are an account's own, and do not become more when more are given back than taken", () => {
+it("slots belong to one account, and surplus releases add none", () => {
   const { admit, release } = limiter();
   for (let at = 0; at < 5; at += 1) release(request(2));
   for (const admitted of [true, true, false]) assert.equal(admit(request(2)).admitted, admitted);

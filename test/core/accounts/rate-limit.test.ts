@@ -1,5 +1,5 @@
-// Who may ask, by the Authorization header, and how often in a minute, over HTTP. The limiter by
-// itself is in limiter.test.ts.
+// Authentication by the Authorization header, and requests per minute, over HTTP. limiter.test.ts
+// tests the limiter itself.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -56,7 +56,7 @@ describe("requests per minute", () => {
   }
 
   /**
-   * A gateway on a clock that stands still until it is set, in front of a provider that always
+   * A gateway on a clock that stands still until the test sets it, before a provider that always
    * answers.
    */
   async function limited(t: TestContext, over: object) {
@@ -77,13 +77,13 @@ describe("requests per minute", () => {
     ["limit", "remaining", "reset"].map((name) => headers.get(`x-ratelimit-${name}-requests`));
   const NONE = [null, null, null];
 
-  /** The seconds that a 429 names. What it says: scripts/conformance/checks/http.ts. */
+  /** The seconds that a 429 states. scripts/conformance/checks/http.ts checks its text. */
   function assertLimited({ status, headers, code }: Seen): number {
     assert.deepEqual([status, code], [429, "rate_limit_exceeded"]);
     return Number(headers.get("retry-after"));
   }
 
-  it("a refused request does not reach the provider; waiting it out admits again", async (t) => {
+  it("a rejected request does not reach the provider; after the wait it is admitted", async (t) => {
     const { provider, clock, ask } = await limited(t, { limits: { rpm: 1 } });
     assert.deepEqual(rateHeaders(await ask()), ["1", "0", "60s"]);
     const refused = await ask();
@@ -97,7 +97,7 @@ describe("requests per minute", () => {
     assert.equal((await ask()).status, 200);
   });
 
-  it("every answer of an authenticated request carries the limit; so do refusals for other reasons, which count", async (t) => {
+  it("every response to an authenticated request states the limit, and rejected ones count", async (t) => {
     const { clock, ask } = await limited(t, { limits: { rpm: 3 } });
     for (let i = 0; i < 5; i += 1) assert.equal((await ask("sk-wrong")).status, 401);
     assert.deepEqual(rateHeaders(await ask()), ["3", "2", "60s"], "strangers use up nothing");
@@ -110,7 +110,7 @@ describe("requests per minute", () => {
     assert.deepEqual(rateHeaders(await ask("sk-wrong")), NONE);
   });
 
-  it("limits are an account's, the general one or its own (0 admits nothing, null everything), and a key's", async (t) => {
+  it("an account has the general limit or its own (0 admits nothing, null everything), and so has a key", async (t) => {
     const { ask } = await limited(t, {
       limits: { rpm: 3 },
       accounts: { none: { rpm: 0 }, all: { rpm: null }, five: { rpm: 5 } },
@@ -120,7 +120,7 @@ describe("requests per minute", () => {
         ...["beta", "none", "all", "five"].map((key) => ({ account: key, key })),
       ],
     });
-    /** The limit and what is left; null: no limit. */
+    /** The limit and what remains. Null: no limit. */
     const asked: readonly (readonly [key: string, told: string | null])[] = [
       ["narrow", "1 0"],
       ["narrow", "429"],
@@ -144,7 +144,7 @@ describe("requests per minute", () => {
     }
   });
 
-  it("/v1/models and /healthz cost nothing", async (t) => {
+  it("/v1/models and /healthz do not count", async (t) => {
     const gw = await startGateway(t, demo({ limits: { rpm: 1 } }));
     const headers = { authorization: "Bearer sk-demo" };
     for (const path of ["/v1/models", "/healthz", "/v1/models", "/healthz"])

@@ -1,5 +1,5 @@
-// Names that every JavaScript object has already: a provider, model, alias or account that is
-// called so is like any other, everywhere.
+// Names that every JavaScript object inherits: a provider, model, alias or account may have one
+// like any other name.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -14,12 +14,12 @@ import { thisMonth } from "../../support/today.ts";
 
 const NAMES = ["__proto__", "constructor", "toString"] as const;
 
-/** JSON.stringify of an object that was built by assignment would lose `__proto__`. */
+/** Builds JSON text. An object built by assignment would lose `__proto__`. */
 const members = (of: (name: string) => unknown, names: readonly string[] = NAMES): string =>
   `{${names.map((name) => `${JSON.stringify(name)}:${JSON.stringify(of(name))}`).join()}}`;
 
 describe("names such as __proto__, constructor and toString", () => {
-  it("work as names of providers, models, aliases and accounts: requests, figures, status, bills", async (t) => {
+  it("work for providers, models, aliases and accounts: in requests, figures, status and bills", async (t) => {
     const place = folder();
     const provider = await startProvider(t, { upstream: speak("Hi.") });
     const price = { input_cache_miss: 1, output: 1 };

@@ -1,7 +1,6 @@
-// What a chat request may say: every field and combination, both sides of every boundary, what
-// reaches the provider of what was accepted, and bodies that were made to hurt. The ranges of
-// numbers and what is simply missing are checked by the conformance suite
-// (scripts/conformance/checks).
+// The chat request: every field and combination, both sides of every bound, what the provider gets
+// of accepted requests, and hostile bodies. The conformance suite (scripts/conformance/checks)
+// checks the ranges of numbers and missing fields.
 
 import assert from "node:assert/strict";
 import { before, beforeEach, describe, it } from "node:test";
@@ -13,10 +12,7 @@ import { bytesOf } from "../http/wire.ts";
 
 type Json = Record<string, unknown>;
 
-/**
- * What the provider is asked for the plainest request that there is: one user message, nothing
- * else.
- */
+/** The provider's request for the simplest chat request: one user message, nothing else. */
 const PLAIN = {
   model: "m",
   messages: user("hi"),
@@ -24,7 +20,7 @@ const PLAIN = {
   top_p: 1,
   thinking: { type: "disabled" },
 };
-/** That request as a client sends it. */
+/** That chat request, as a client sends it. */
 const REQUEST = { model: "m", messages: user("hi") };
 
 const fn = (name: string, more: object = {}) => ({ type: "function", function: { name, ...more } });
@@ -48,8 +44,7 @@ async function bench(t: Scope, over: object = {}) {
     gateway,
     asked,
     /**
-     * Sends the plain request with these fields over it; it must succeed. What the provider was
-     * asked.
+     * Sends the simple request with these fields. It must succeed. Returns the provider's request.
      */
     async accepted(fields: object): Promise<Json> {
       const before = asked.length;
@@ -58,7 +53,10 @@ async function bench(t: Scope, over: object = {}) {
       assert.equal(asked.length, before + 1);
       return asked.at(-1)!.body;
     },
-    /** The same for a request that must be refused, before the provider hears of it. The message. */
+    /**
+     * The same for a request that must be rejected before it reaches the provider. Returns the
+     * message.
+     */
     async refused(fields: object, { code, param, status = 400 }: Refusal): Promise<string> {
       const before = asked.length;
       const res = await gateway.chat({ ...REQUEST, ...fields });
@@ -80,14 +78,14 @@ const badCombination = (param: string): Refusal => ({
   param,
 });
 
-it("whole numbers may be written as 1.0", async (t) => {
+it("integers may be written as 1.0", async (t) => {
   const { gateway, asked } = await bench(t);
   const text = `{"max_tokens":1.0,${JSON.stringify(REQUEST).slice(1)}`;
   assert.equal((await gateway.chat(text)).status, 200);
   assert.deepEqual(asked[0]?.body, { ...PLAIN, max_tokens: 1 });
 });
 
-it("model: a name that is known", async (t) => {
+it("model: a known name", async (t) => {
   const { accepted, refused } = await bench(t, {
     aliases: { "team/off": { models: ["m"], enabled: false }, "team/on": { models: ["m"] } },
   });
@@ -99,7 +97,7 @@ it("model: a name that is known", async (t) => {
   assert.deepEqual(await accepted({ model: "team/on" }), PLAIN);
 });
 
-/** Values that are refused: what is added to the path of the place, the error, the values. */
+/** Rejected values: what is appended to the field's path, the expected error, the values. */
 type Row = readonly [at: string, refusal: (param: string) => Refusal, ...values: unknown[]];
 
 const one = (message: unknown) => ({ messages: [message] });
@@ -115,7 +113,7 @@ const levels = (depth: number): unknown => (depth === 1 ? {} : { a: levels(depth
 const tools = [fn("get_time"), fn("b")];
 const withoutTools: Row = ["", badCombination, "auto", "required", named("b")];
 
-/** A place in a request, the request with a value at that place, and the values. */
+/** A field's path, the request with a value in that field, and the rejected values. */
 const REFUSED: readonly (readonly [string, (value: any) => object, ...Row[]])[] = [
   [...field("model"), ["", wrongType, null, 1, true, ["m"], { name: "m" }], ["", wrongValue, ""]],
   [...field("max_completion_tokens"), ["", wrongType, "1", 1.5, true, [1], {}]],
@@ -220,7 +218,7 @@ const REFUSED: readonly (readonly [string, (value: any) => object, ...Row[]])[] 
     [".schema", wrongType, ...[[], "x", true].map((schema) => ({ name: "x", schema }))],
     [".strict", wrongType, { name: "x", strict: "yes" }],
   ],
-  // Ignored, they would be their opposite.
+  // Ignoring these would reverse their meaning.
   [
     ...field("seed"),
     ["", wrongType, "42", 1.5, true, [1], {}],
@@ -259,7 +257,7 @@ describe("what is refused", () => {
         for (const value of values) await refused(fields(value), refusal(`${path}${at}`));
     });
 
-  it("reasoning_effort of an unknown depth, with the known ones: it does not switch thinking off", async (t) => {
+  it("reasoning_effort of an unknown level, with the known ones listed: it does not disable thinking", async (t) => {
     const { refused } = await bench(t);
     for (const reasoning_effort of ["", "ultra", "HIGH", "off"]) {
       const message = await refused({ reasoning_effort }, wrongValue("reasoning_effort"));
@@ -299,7 +297,7 @@ const refusedPart = { type: "refusal", refusal: "I will " };
 const stored = ["metadata", "store", "service_tier", "prediction", "audio", "user"];
 const unknown = ["top_k", "best_of", "providerOptions", "models", "api_key", "extra_body"];
 
-/** Fields, and what of them the provider gets beside the plain request. */
+/** Accepted fields, and what the provider gets of them beside the simple request. */
 const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>> = {
   "content is text, or text parts, which are joined; developer is system": [
     ...["system", "developer", "user", "assistant"].flatMap((role) =>
@@ -318,7 +316,7 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
       return [message, message] as const;
     }),
   ],
-  "a tool call is completed where it may be incomplete": [
+  "an incomplete tool call is completed if that is allowed": [
     { id: "c", function: { name: "f", extra: 1 }, index: 0 },
     { id: "c", type: null, function: { name: "f", arguments: null } },
   ].map((call) => [says(null, { tool_calls: [call] }), completed]),
@@ -328,8 +326,8 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
       { messages: [asks, answers, { ...second, content: JOINED }] },
     ],
   ],
-  // What of reasoning_content goes to which provider: compatible/vendors.test.ts.
-  "fields that a message does not have are ignored and stay here": [
+  // compatible/vendors.test.ts: what each provider gets of reasoning_content.
+  "unknown fields of a message are ignored and not passed on": [
     ...["system", "user", "assistant"].map((role) => {
       const message = { role, content: "a" };
       return [one({ ...message, ...extra }), one(message)] as const;
@@ -347,7 +345,7 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
     [{ stop: ["\n", "\n"] }, { stop: ["\n", "\n"] }],
     [{ stop: [] }, {}],
   ],
-  "known fields of tools are passed on, others not; an empty list is no list; up to 128": [
+  "only known fields of tools are passed on; an empty list counts as absent; up to 128": [
     [
       { tools: [{ ...fn("get_time", { ...known, extra: 1 }), cache_control: {} }] },
       toolsSent([full]),
@@ -359,7 +357,7 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
     [{ tools: [] }, {}],
     ...[manyTools, oddNames, deepest].map((tools) => [{ tools }, toolsSent(tools)] as const),
   ],
-  "tool_choice is none, auto, required, or a tool's name; left out it is none": [
+  "tool_choice is none, auto, required, or a tool's name; absent means none": [
     ...["none", "auto", "required", named("b")].map((tool_choice) => {
       const fields = { tools, tool_choice };
       return [fields, fields] as const;
@@ -381,7 +379,7 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
     ],
     [format("json_schema", { json_schema: nulls }), bareSchema],
   ],
-  "fields do nothing without what they belong to": [
+  "fields without the field that they belong to are ignored": [
     [{ top_logprobs: 20 }, {}],
     [{ parallel_tool_calls: true }, {}],
     [
@@ -394,16 +392,16 @@ const ACCEPTED: Readonly<Record<string, readonly (readonly [object, object])[]>>
       { stream: true, stream_options: { include_usage: true } },
     ],
   ],
-  "what stores something for the client or only hastens the reply, and a user that is no text, is ignored":
+  "fields that store data or only speed up the reply, and a user that is not a string, are ignored":
     stored.flatMap((name) =>
       [[1], { a: 1 }, null, "", 5, true].map((value) => [{ [name]: value }, {}] as const),
     ),
-  "fields that nobody knows are ignored and not passed on": [
+  "unknown fields are ignored and not passed on": [
     [Object.fromEntries(unknown.map((name) => [name, { x: 1 }])), {}],
   ],
 };
 
-/** Sends the fields of each row; the provider gets what stands beside them. */
+/** Sends the fields of each row. The provider must get the fields beside them. */
 const acceptRows =
   (rows: readonly (readonly [object, object])[], over: object = {}) =>
   async (t: Scope) => {
@@ -419,19 +417,19 @@ describe("what is accepted", () => {
 
   const auto = { tools, tool_choice: "auto" };
   it(
-    "tool_choice left out is auto where the operator says so",
+    "without tool_choice, auto is sent if the operator configures it",
     acceptRows(
       [
         [{ tools }, auto],
         [{ tools, tool_choice: null }, auto],
         [toolsSent(tools), toolsSent(tools)],
-        [{}, {}], // without tools there is no choice to make
+        [{}, {}], // without tools nothing is sent
       ],
       { compat: { tool_choice_default: "auto" } },
     ),
   );
 
-  it("names that every object has are fields that nobody knows", async (t) => {
+  it("inherited names such as toString are unknown fields like any other", async (t) => {
     const { gateway, asked } = await bench(t);
     const text = `{"constructor":{"prototype":{"polluted":1}},"toString":1,"__proto__":{"temperature":5,"stream":true},${JSON.stringify(REQUEST).slice(1)}`;
     assert.equal((await gateway.chat(text)).status, 200);
@@ -441,15 +439,15 @@ describe("what is accepted", () => {
 });
 
 interface Post {
-  /** Header lines. Absent: the key and the media type of a good request. */
+  /** Header lines. Absent: the key and media type of a valid request. */
   readonly head?: readonly string[];
-  /** Without Content-Length. */
+  /** Sends a chunked body without Content-Length. */
   readonly chunked?: boolean;
   readonly line?: string;
 }
 const GOOD = [`Authorization: Bearer ${KEY}`, "Content-Type: application/json"];
 
-/** A request over a connection of its own, in exactly these bytes. */
+/** Sends exactly these bytes on a new connection. */
 function post(
   { url }: RunningGateway,
   body: Buffer | string,
@@ -462,7 +460,7 @@ function post(
   return rawRequest(url, Buffer.concat([Buffer.from(start + size), bytes, Buffer.from(end)]));
 }
 
-/** Asserts that the answer is such a refusal. Its message. */
+/** Asserts this error. Returns its message. */
 function assertRefusal(answer: RawAnswer, { code, param, status = 400 }: Refusal): string {
   assertError(answer, status, code);
   const { error } = JSON.parse(answer.body);
@@ -512,7 +510,7 @@ describe("hostile bodies", () => {
       missing("messages[0].role"),
     ],
   ] as const) {
-    it(`${name}: refused, and the gateway is well`, async () => {
+    it(`${name}: rejected, and the gateway stays healthy`, async () => {
       for (const chunked of [false, true])
         assertRefusal(await post(gw, text, { chunked }), refusal);
       assert.equal(asked.length, 0);
@@ -520,26 +518,26 @@ describe("hostile bodies", () => {
     });
   }
 
-  it("100,000 levels where nobody looks are ignored", async () => {
+  it("100,000 levels in an ignored field are ignored", async () => {
     const answer = await post(gw, body(`${messages},"metadata":${arrays},"x":${objects}`));
     assert.equal(answer.status, 200);
     assert.deepEqual(asked[0]?.body, PLAIN);
   });
 
-  it("values are bounded in number: 300,000 are looked at, one more is refused", async () => {
+  it("the number of values is bounded: 300,000 are accepted, one more is rejected", async () => {
     const lists = (count: number) => `[${'"",'.repeat(count - 1)}""${" ".repeat(300_000)}]`;
     assertRefusal(await post(gw, lists(300_000)), notAnObject);
     const message = assertRefusal(await post(gw, lists(300_001)), badJson);
     assert.match(message, /holds more than 300000 values/);
   });
 
-  it("the message tells where, and nothing of the body", async () => {
+  it("the message states the position, and nothing of the body", async () => {
     for (const text of ['{"model":"CANARY" "messages":[]}', '{"model":CANARY}', "CANARY"])
       assert.doesNotMatch(assertRefusal(await post(gw, text), badJson), /CANARY/);
   });
 
-  it("text of every kind arrives at the provider as it was sent, after one BOM too", async () => {
-    // Of brackets, commas and colons in a text there may be any number.
+  it("all kinds of text reach the provider unchanged, after one BOM too", async () => {
+    // A text may contain any number of brackets, commas and colons.
     for (const content of [
       '\u0000\u001f\ufeff€𝄞👩‍👩‍👧\u2028\\"\ud800',
       '"[{,:"a":\\'.repeat(500_000),
@@ -553,7 +551,7 @@ describe("hostile bodies", () => {
 });
 
 for (const chunked of [false, true])
-  it(`exactly max_body_bytes passes, more is refused readably, ${chunked ? "chunked" : "with Content-Length"}`, async (t) => {
+  it(`exactly max_body_bytes is accepted, more gets a readable error, ${chunked ? "chunked" : "with Content-Length"}`, async (t) => {
     const { gateway: gw, asked } = await bench(t, { server: { max_body_bytes: 1_000 } });
     const text = JSON.stringify({ ...REQUEST, pad: "" });
     const largest = text.replace('"pad":""', `"pad":"${"x".repeat(1_000 - text.length)}"`);
@@ -564,7 +562,7 @@ for (const chunked of [false, true])
     assert.equal((await post(gw, largest)).status, 200, "the gateway is well");
   });
 
-it("the order of the checks: path, method, key, limit, media type, size, JSON, fields, model", async (t) => {
+it("checks run in the order path, method, key, limit, media type, size, JSON, fields, model", async (t) => {
   const { gateway: gw } = await bench(t, {
     server: { max_body_bytes: 100 },
     accounts: { full: { rpm: 0 } },

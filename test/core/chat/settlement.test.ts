@@ -1,5 +1,5 @@
-// What a request came to, as far as tests over HTTP do not show it: when what it held is free
-// again, times, and the model of a client that left.
+// The settlement of a request, where tests over HTTP cannot see it: when its holds are released,
+// its times, and the model of a client that left.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -66,7 +66,7 @@ function setUp(more: Partial<AcceptedRequest> = {}, ledger: Partial<Ledger> = {}
 }
 
 describe("the settlement of a request", () => {
-  it("gives back what is held for a request that cannot be opened", () => {
+  it("releases the hold of a request that cannot be opened", () => {
     const given: unknown[] = [];
     const settle = (settlement: unknown) => given.push(settlement);
     const hold = { amount: "0.5", id: undefined, settle };
@@ -78,7 +78,7 @@ describe("the settlement of a request", () => {
     assert.deepEqual(given, [undefined]);
   });
 
-  it("happens once, gives back the slot before the ledger has written, and states the times", async () => {
+  it("happens once, releases the slot before the ledger has written, and states the times", async () => {
     const { clock, settlement, settled, durations, released } = setUp();
     clock.advance(500);
     const first = settlement.settle(replied, COMPLETED);
@@ -92,7 +92,7 @@ describe("the settlement of a request", () => {
     );
   });
 
-  it("waits for the ledger's line, and gives back what is held after it", async () => {
+  it("waits for the ledger's line, and then releases the hold", async () => {
     let write = () => {};
     const written = new Promise<void>((resolve) => {
       write = resolve;
@@ -110,8 +110,8 @@ describe("the settlement of a request", () => {
   });
 
   for (const [name, attempts, modelServed] of [
-    ["names the model that was being asked when its client left", [attempt], "m"],
-    ["names no model when the client left before one was asked", [], null],
+    ["names the model that was being called when the client left", [attempt], "m"],
+    ["names no model if the client left before one was called", [], null],
   ] as const)
     it(name, async () => {
       const { settlement, settled, log } = setUp();

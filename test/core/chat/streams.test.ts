@@ -1,5 +1,5 @@
-// Streams: what the client sees is exactly what the provider said, in the order of wire.md
-// "Chunks", or an error that says so.
+// Streams: the client gets exactly the provider's content, in the order of wire.md "Chunks", or an
+// error.
 
 import assert from "node:assert/strict";
 import http from "node:http";
@@ -43,7 +43,7 @@ async function ask(t: Scope, behaviour: Behaviour, request: object = {}, over: o
   return { provider, gateway, response: await gateway.chat(asking(request)) };
 }
 
-/** Asks over HTTP, and reads nothing but the head. */
+/** Sends a request over HTTP, and reads only the response head. */
 async function unread(url: string, id: string, model = "m", stream = true) {
   const headers = {
     authorization: `Bearer ${KEY}`,
@@ -68,7 +68,7 @@ for (const [name, ending] of [
   ["the end", done],
   ["an error", broken],
 ] as const) {
-  it(`a client that does not read while the last of a stream comes, and leaves before ${name}: it ends its own request and nothing else`, async (t) => {
+  it(`a client that stops reading near the end and leaves before ${name} ends only its own request`, async (t) => {
     const behaviours = { m: rawStream(long + ending), n: speak("Still here.") };
     const gateway = await startWith(t, behaviours);
     const { req } = await unread(gateway.url, "gone");
@@ -79,7 +79,7 @@ for (const [name, ending] of [
   });
 }
 
-it("a client that does not read while the last of a stream comes does not keep the provider's connection from being used again", async (t) => {
+it("a client that stops reading near the end does not block the provider's connection", async (t) => {
   const { provider, ...gateway } = await startWith(t, { m: rawStream(long + done) });
   for (const id of ["first", "second"]) {
     const { res } = await unread(gateway.url, id);
@@ -94,8 +94,8 @@ const logprobs = { content: [{ token: "a", logprob: -1 }] };
 const hidden = { choices: [{ index: 0, delta: { content: "" }, logprobs }] };
 const thought = chunk({ reasoning_content: "Hm." });
 for (const [name, events, texts] of [
-  ["what follows a finish_reason is not lost, and the finish stays last", [a, b], ["a", "b"]],
-  ["what the client is to see nothing of is no chunk", [thought, hidden, a, hidden], ["a"]],
+  ["content after a finish_reason is kept, and the finish stays last", [a, b], ["a", "b"]],
+  ["content hidden from the client makes no chunk", [thought, hidden, a, hidden], ["a"]],
 ] as const)
   it(`a sequence of events: ${name}`, async (t) => {
     const { response } = await ask(t, stream([...events, usageChunk()]));
@@ -109,7 +109,7 @@ for (const [name, events, texts] of [
     assert.equal(seen.at(-1)!.finish_reason, "stop");
   });
 
-describe("streamed and whole agree", () => {
+describe("streamed and whole replies agree", () => {
   const lp = (token: string) => ({ token, logprob: -0.5, bytes: null, top_logprobs: [] });
   const thinking = { thinking: { type: "enabled" } };
   type Logprobs = { readonly content: readonly object[] };
@@ -140,10 +140,10 @@ describe("streamed and whole agree", () => {
       "tool_calls",
       {},
     ],
-    ["no thinking where it was asked for", { content: "So." }, "stop", thinking],
+    ["requested thinking that does not come", { content: "So." }, "stop", thinking],
     ["filtered", { content: "" }, "content_filter", {}],
     ["logprobs", { content: "Hi" }, "stop", asked, { content: [lp("H"), lp("i")] }],
-    ["logprobs that were not asked for", { content: "Hi" }, "stop", {}, { content: [lp("Hi")] }],
+    ["logprobs that were not requested", { content: "Hi" }, "stop", {}, { content: [lp("Hi")] }],
     ["logprobs without text", { content: "" }, "stop", asked, { content: [lp("H")] }],
   ];
   const saying =
@@ -164,7 +164,7 @@ describe("streamed and whole agree", () => {
     ["refusal", { content: null, refusal: "No." }, {}],
     ["reasoning_content", thought, thinking],
   ] as const)
-    it(`log probabilities of ${field}, in a field of their own`, async (t) => {
+    it(`log probabilities of ${field} are in a separate field`, async (t) => {
       const said = saying(message, "stop", { [field]: [lp("No.")] });
       const asked = { ...request, logprobs: true };
       const { gateway, response } = await ask(t, said, asked);
@@ -176,7 +176,7 @@ describe("streamed and whole agree", () => {
       assert.equal(shown.length, 1);
     });
 
-  it("log probabilities of thinking that was not asked for are hidden with it", async (t) => {
+  it("log probabilities of thinking are hidden with it if nobody asked for it", async (t) => {
     const said = saying(thought, "stop", { reasoning_content: [lp("Hm.")] });
     const { gateway, response } = await ask(t, said, { logprobs: true });
     assert.doesNotMatch(await response.text(), /"Hm\."/);
@@ -195,7 +195,7 @@ describe("streamed and whole agree", () => {
       assertSound(chunks, "m");
       const [choice] = whole.choices;
       const shown = "logprobs" in request ? logprobs : undefined;
-      // An end with calls of which there are none is an end.
+      // A finish with tool_calls but without any call is a normal finish.
       const stated = name.startsWith("an end with calls") ? "stop" : finish;
       assert.deepEqual(assemble(chunks), {
         message: choice.message,
@@ -216,7 +216,7 @@ describe("streamed and whole agree", () => {
   }
 });
 
-it("an unreadable event inside a stream is skipped and told to the operator", async (t) => {
+it("an unreadable event inside a stream is skipped, and the operator is told", async (t) => {
   const [a, b] = ["a", "b"].map((content) => event(chunk({ content })));
   const raw = `${a}data: {"broken\n\n${b}${event(chunk({}, "stop"))}data: [DONE]\n\n`;
   const { response, gateway } = await ask(t, rawStream(raw));
@@ -225,7 +225,7 @@ it("an unreadable event inside a stream is skipped and told to the operator", as
   assert.equal(unreadable?.["level"], "warn");
 });
 
-it("a provider that answers a stream with a whole reply is still streamed to the client", async (t) => {
+it("a whole reply to a streaming request is still streamed to the client", async (t) => {
   const { response } = await ask(t, status(200, completion({ content: "Whole." })));
   const { chunks, done } = await readStream(response);
   assertSound(chunks, "m");
@@ -233,7 +233,7 @@ it("a provider that answers a stream with a whole reply is still streamed to the
   assert.equal(assemble(chunks).message["content"], "Whole.");
 });
 
-it("a client that stops reading stops the provider; when it reads again it gets everything", async (t) => {
+it("a client that pauses reading pauses the provider, and later gets everything", async (t) => {
   const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
   const pieces = 1_000;
   let sent = 0;
@@ -245,7 +245,7 @@ it("a client that stops reading stops the provider; when it reads again it gets 
   };
   const gateway = await startWith(t, { m }, { timeouts: { idle_ms: 300 } });
   const { res } = await unread(gateway.url, "slow");
-  // Longer than idle_ms: a slow client is not the provider's silence.
+  // Longer than idle_ms: a slow client does not count as a silent provider.
   await settled(() => sent, "the provider to be held back", 500);
   assert.ok(sent < pieces / 2, `${sent} of ${pieces} pieces were sent although nobody reads`);
   let size = 0;
@@ -261,7 +261,7 @@ it("a client that stops reading stops the provider; when it reads again it gets 
   assert.equal(sent, pieces);
 });
 
-it("a client that never reads again does not outlive total_ms", async (t) => {
+it("a client that never reads again is cut off at total_ms", async (t) => {
   const total_ms = 123_456;
   const piece = event(chunk({ content: "x".repeat(64 * 1024) }));
   for (const [behaviour, stream] of [

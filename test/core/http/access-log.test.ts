@@ -1,5 +1,5 @@
-// The access log: the fields that are there where there are some (what went wrong, what was asked
-// for, who served it, what it cost), and when a line is written.
+// The access log: the optional fields (what went wrong, what was requested, who served it, what it
+// cost), and when a line is written.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -22,7 +22,7 @@ const more = (record: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(record).filter(([name]) => !ALWAYS.includes(name)));
 
 describe("a line of the access log", () => {
-  it("names the error's code and param, and the model that was asked for, cut", async (t) => {
+  it("names the error's code and param, and the requested model, truncated", async (t) => {
     const gateway = await startGateway(t, demo());
     const refused = async (id: string, body: unknown, key = "sk-demo") => {
       const headers = { authorization: `Bearer ${key}`, "x-request-id": id };
@@ -44,7 +44,7 @@ describe("a line of the access log", () => {
     assert.deepEqual(more(await gateway.accessOf("404")), { error_code: "unknown_url" });
   });
 
-  it("has the tokens and the cost that the books have, by provider and model, also of a stream that broke off", async (t) => {
+  it("has the tokens and cost of the books, by provider and model, also for a broken stream", async (t) => {
     const data_dir = folder();
     const usage = usageChunk({ prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 });
     const behaviours = {
@@ -90,7 +90,7 @@ describe("a line of the access log", () => {
     });
   });
 
-  it("names the model that was asked last beside its provider, also where none served", async (t) => {
+  it("names the model that was tried last and its provider, even if none served", async (t) => {
     const gateway = await startGateway(
       t,
       configFor("http://127.0.0.1:1", ["a"], {
@@ -104,7 +104,7 @@ describe("a line of the access log", () => {
     assert.deepEqual([model, provider], ["b", "other"]);
   });
 
-  it("has them too where the client left, once", async (t) => {
+  it("has tokens and cost too if the client left, and is written once", async (t) => {
     const m = stream([chunk({ content: "Once upon a time" })], "open");
     const over = { models: { m: { price: PRICE } }, timeouts: { leave_ms: 0 } };
     const gateway = await startWith(t, { m }, over);
@@ -122,11 +122,11 @@ describe("a line of the access log", () => {
   });
 });
 
-it("the log writes a line at the end of a response, and is settled with the last, or when the time is over", async () => {
+it("the log writes a line when a response ends, and settles at the last line or after its timeout", async () => {
   const records: AccessRecord[] = [];
   const clock = createFakeClock(Date.UTC(2025, 0, 2, 3, 4, 5));
   const log = createResponseLog((record) => records.push(record), clock);
-  /** An exchange that begins now, of a client that leaves unless it is delivered. */
+  /** An exchange that begins now. Unless `delivered`, its client leaves. */
   const exchange = (delivered = false): LiveExchange => {
     const req = { method: "POST", url: "/v1/chat/completions?x" };
     const base = { requestId: "req_1", req, log: {}, startedAt: clock.monotonic() };
@@ -155,7 +155,7 @@ it("the log writes a line at the end of a response, and is settled with the last
   assert.equal(clock.pending(), 0);
 });
 
-it("a log writes the lines of one turn together and what waits when it is flushed, each once and without control characters", async () => {
+it("a log writes the lines of one turn together, and the rest on flush, each once, without control characters", async () => {
   const writes: string[] = [];
   const log = createLineLog((lines) => writes.push(lines));
   log.write({ a: 1 });

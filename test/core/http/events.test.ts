@@ -1,5 +1,5 @@
-// Server-sent events. Read: every framing that a provider may use, cut anywhere; the usual mistakes
-// of framing, UTF-8 and buffering. Written: when the head is sent, comments in silence,
+// Server-sent events. Reading: all framings of providers, split anywhere; common mistakes in
+// framing, UTF-8 and buffering. Writing: when the head is sent, comments during silence,
 // backpressure.
 
 import assert from "node:assert/strict";
@@ -18,7 +18,7 @@ import { within } from "../../support/wait.ts";
 
 const TOO_LARGE = { name: "RangeError", message: "an event of more than 1000 characters" };
 
-/** The events of the bytes, given in pieces of `size`. */
+/** Reads the events of the bytes, passed in pieces of `size`. */
 function read(bytes: Buffer, size = bytes.length): string[] {
   const reader = createEventReader();
   const events: string[] = [];
@@ -37,10 +37,10 @@ const cases: [name: string, text: string, events: string[]][] = [
   ["comments", ": keep-alive\n\ndata: a\n: between\ndata: b\n\n:\n\n", ["a\nb"]],
   ["several data lines", "data: a\ndata: b\ndata:\n\n", ["a\nb\n"]],
   ["several data lines with CRLF", "data: a\r\ndata: b\r\n\r\n", ["a\nb"]],
-  ["events without data are none", "data\n\ndata:\n\ndata: a\n\n", ["a"]],
+  ["events without data are ignored", "data\n\ndata:\n\ndata: a\n\n", ["a"]],
   ["other fields", "event: ping\nid: 7\nretry: 10\ndata: a\n\nevent: empty\n\n", ["a"]],
   ["fields that only begin like data", "database: x\ndata-x: y\n\ndata: a\n\n", ["a"]],
-  ["an error in a field of its own", 'error: {"code":400}\n\ndata: a\n\n', [' {"code":400}', "a"]],
+  ["an error in a separate field", 'error: {"code":400}\n\ndata: a\n\n', [' {"code":400}', "a"]],
   [
     "an error without a field",
     'data: a\r\n\r\n{\r\n  "error": {\r\n    "code": 503\r\n  }\r\n}\r\n',
@@ -51,7 +51,7 @@ const cases: [name: string, text: string, events: string[]][] = [
     'data: {}\n[DONE]\n\n{"x":1}\ndata: b\n\ndata: c\nerror: {}\n\ndata: d\n\n',
     ["{}", "b", "c", "d"],
   ],
-  ["an error that is no JSON", "error: oops\n\ndata: a\n\n", ["a"]],
+  ["an error that is not JSON", "error: oops\n\ndata: a\n\n", ["a"]],
   ["no blank line at the end", "data: a\n\ndata: b\n", ["a", "b"]],
   ["no line end at the end", "data: a\n\ndata: b", ["a", "b"]],
   ["a byte order mark", "\ufeffdata: a\n\n", ["a"]],
@@ -74,7 +74,7 @@ describe("event reader", () => {
     });
   }
 
-  it("a line of 1 MB, and one of exactly the bound; one past it is an error", () => {
+  it("reads a line of 1 MB, and one of exactly the bound; one byte more is an error", () => {
     const large = read(Buffer.from(`data: ${"x".repeat(1_000_000)}\n\n`), 4_096);
     assert.equal(large[0]!.length, 1_000_000);
     const line = (size: number) => Buffer.from(`data: ${"x".repeat(size - 6)}`);
@@ -82,7 +82,7 @@ describe("event reader", () => {
     assert.throws(() => createEventReader(1_000).push(line(1_001)), TOO_LARGE);
   });
 
-  it("the bound holds for one event of many lines, also of empty ones, and anew for the next", () => {
+  it("bounds each event by itself, also if it has many lines or empty ones", () => {
     const next = createEventReader(1_000);
     for (let times = 0; times < 3; times += 1)
       assert.deepEqual(next.push(Buffer.from(`${"data:\n".repeat(150)}\n`)), ["\n".repeat(149)]);
@@ -95,12 +95,11 @@ describe("event reader", () => {
   });
 
   const BYTES = LONG ? 50_000_000 : 10_000_000;
-  /** The size of an event, in bytes, and that of the last. */
+  /** The size of the events in bytes, and of the last one. */
   const EVENT = 8_000_000;
   const LAST = BYTES % EVENT;
-  it(`${BYTES} bytes in writes of 16: work grows with the bytes, not with their square`, () => {
-    // Not timed: with work that grows with the square it would not end in time, and what is held
-    // must not grow either.
+  it(`does linear work for ${BYTES} bytes in writes of 16`, () => {
+    // Not timed: quadratic work would not end in time. Memory must not grow either.
     const reader = createEventReader();
     const piece = Buffer.from("0123456789abcdef");
     const before = heldNow();
@@ -119,7 +118,7 @@ describe("event reader", () => {
 
 const KEEP_ALIVE_MS = 15_000;
 
-/** A sink over a response of Node's own, whose socket takes bytes only while it is not held. */
+/** A sink on a real response of Node, whose socket accepts bytes only while it is not held. */
 function start({ minor = 0 } = {}) {
   let text = "";
   const writes: string[] = [];
@@ -161,7 +160,7 @@ function start({ minor = 0 } = {}) {
 }
 
 describe("event sink", () => {
-  it("sends a comment after each time of silence, with the head if there was none", async () => {
+  it("sends a comment after each silent interval, and the head first if it was not sent", async () => {
     const { sink, clock, head, body } = start();
     clock.advance(KEEP_ALIVE_MS - 1);
     await turnEnd();
@@ -183,7 +182,7 @@ describe("event sink", () => {
     assert.equal(clock.pending(), 0);
   });
 
-  it("writes the head and the first events, and each later batch, at once as a chunk", async () => {
+  it("writes the head with the first events, and each later batch, at once as one chunk", async () => {
     const { sink, writes, clock } = start({ minor: 1 });
     sink.write("data: a\n\n");
     await turnEnd();
@@ -194,7 +193,7 @@ describe("event sink", () => {
     sink.end("data: [DONE]\n\n");
     sink.release();
     await turnEnd();
-    // Node writes an empty text with the end of a response.
+    // Node writes an empty text when a response ends.
     const [first = "", ...rest] = writes().filter((text) => text !== "");
     assert.match(first, /^HTTP\/1\.1 200 OK\r\n.*\r\nTransfer-Encoding: chunked\r\n/s);
     assert.ok(first.endsWith("\r\n\r\n9\r\ndata: a\n\n\r\n"), first);
@@ -225,7 +224,7 @@ describe("event sink", () => {
     assert.equal(body(), "9\r\ndata: a\n\n\r\n0\r\n\r\n");
   });
 
-  it("waits for a client that has no room, and adds no comments to what it has not read", async () => {
+  it("waits for a client without room, and adds no comments to unread data", async () => {
     const { sink, clock, body, hold, letGo, res } = start();
     hold();
     const large = `data: ${"x".repeat(100_000)}\n\n`;

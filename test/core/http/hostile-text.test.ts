@@ -1,6 +1,5 @@
-// Text from outside that is made to be slow to look through: everything that reads such text by a
-// pattern is given 60,000 characters of many kinds, and must take no longer than a pattern that
-// looks at each of them a few times.
+// Hostile text for patterns: every function that matches untrusted text gets 60,000 characters of
+// many kinds, and must take no longer than a linear pattern does.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
@@ -17,15 +16,15 @@ import { chatRequest } from "../../../src/core/openai/request.ts";
 import { requirementsOf } from "../../../src/extensions/routing/capabilities/requirements.ts";
 import { demo } from "../../support/gateway.ts";
 
-/** Less than the 65,536 bytes in which requestIdFromBytes looks for an id. */
+/** Less than the 65,536 bytes that requestIdFromBytes searches for an id. */
 const LARGE = 60_000;
 /**
- * What a pattern may take for `LARGE` characters, of this process's CPU time: others may keep the
- * machine busy. Quadratic ones take seconds, cubic ones days.
+ * The bound for a pattern on `LARGE` characters, in ms of this process's CPU time, because other
+ * processes may load the machine. Quadratic patterns take seconds, cubic ones days.
  */
 const BOUND_MS = 250;
 
-/** What a text is stuffed with, and what ends it so that nothing fits. */
+/** The repeated characters, and an end that prevents a match. */
 const STUFFING = [..." \ta0:/.,;?#=\n+", "1:", "\r\n"];
 const ENDS = ["", "\x01", "x", "!", " ", "\r\n", "%"];
 
@@ -36,7 +35,7 @@ const fails = (work: () => unknown): void => {
   try {
     work();
   } catch {
-    // Most of what is asked here is refused.
+    // Most of these inputs are rejected.
   }
 };
 const asked = (headers: Record<string, string>) =>
@@ -54,9 +53,9 @@ const withImage = (url: string) =>
     chat({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }] }),
   );
 
-/** By name, what is made of a text from outside. */
+/** The functions that read untrusted text, by name. */
 const READERS: { readonly [name: string]: (text: string) => unknown } = {
-  "the id of what could not be parsed": (text) =>
+  "the id of a request that cannot be parsed": (text) =>
     requestIdFromBytes(Buffer.from(`GARBAGE\r\nX-Request-Id:${text}\r\n\r\n`, "latin1")),
   "the id of a head without an end": (text) =>
     requestIdFromBytes(Buffer.from(`GARBAGE\r\nX-Request-Id:${text}`, "latin1")),

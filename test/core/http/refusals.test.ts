@@ -1,5 +1,5 @@
-// What Node would answer by itself, or not at all: each answer has X-Request-Id and the error body
-// of the contract.
+// Requests that Node would answer by itself or not at all: each gets X-Request-Id and the
+// contract's error body.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -72,18 +72,18 @@ describe("answers that Node would give by itself", () => {
   const OWN_ID: [name: string, bytes: string, status: number, code: string][] = [
     ["a request that cannot be parsed", bytesOf("GET /", [mine, "bad header"]), ...malformed],
     ["a body in bad chunks", chatBytes("sk-demo", "5\r\nabcde\r\nzz\r\n", chunked), ...malformed],
-    // A refusal waits for what came in the same packet.
-    ["a refused request in bad chunks", bytesOf("POST /none", chunked, "zz\r\n"), ...malformed],
-    ["a refused request with nonsense after it", nonsense, ...unknown],
+    // The error response waits for the rest of the same packet.
+    ["a rejected request in bad chunks", bytesOf("POST /none", chunked, "zz\r\n"), ...malformed],
+    ["a rejected request with garbage after it", nonsense, ...unknown],
     [
-      "a refused head with a request after it that cannot be answered",
+      "a rejected head before a request that cannot be answered",
       bytesOf("GET /healthz", [mine, ...many]) + second,
       ...tooLarge,
     ],
     ["a body that does not arrive in time", chatBytes("sk-demo", '{"mod', long), ...late],
   ];
   for (const [name, bytes, status, code] of OWN_ID)
-    it(`${name}: one answer and one line in the log, with the client's id`, async () => {
+    it(`${name}: one response and one log line, with the client's id`, async () => {
       gateway.access.length = 0;
       const answer = await rawRequest(gateway.url, bytes);
       assertError(answer, status, code);
@@ -94,7 +94,7 @@ describe("answers that Node would give by itself", () => {
       assert.equal(gateway.access.length, 1);
     });
 
-  it("nonsense after a whole request does not touch that request's answer", async (t) => {
+  it("garbage after a complete request does not affect that request's response", async (t) => {
     const gateway = await startWith(t, { m: speak("All is well.") });
     const body = JSON.stringify({ model: "m", messages: user("hi") });
     const answer = await rawRequest(gateway.url, `${chatBytes(KEY, body)}NONSENSE\r\n\r\n`);
@@ -103,7 +103,7 @@ describe("answers that Node would give by itself", () => {
     assert.equal(answer.text.match(/HTTP\/1\.1/g)?.length, 1);
   });
 
-  it("a head that is broken off by the end of what a client sends is answered", async (t) => {
+  it("a head that ends with the client's data is answered", async (t) => {
     const { socket, text, closed } = connect(t, gateway.url, `${second}GET /heal`);
     socket.end();
     await within(closed, "the connection to end");
@@ -111,7 +111,7 @@ describe("answers that Node would give by itself", () => {
   });
 
   for (const method of ["GET", "HEAD"]) {
-    it(`an answer that began before its request's body came is given to its end, though that body is nonsense: ${method}`, async (t) => {
+    it(`a response that began before an invalid body arrived is completed: ${method}`, async (t) => {
       const request = bytesOf(`${method} /early`, ["Transfer-Encoding: chunked"]);
       let begun = (): void => undefined;
       const beginning = new Promise<void>((resolve) => (begun = resolve));
@@ -135,7 +135,7 @@ describe("answers that Node would give by itself", () => {
     });
   }
 
-  it("what follows an answer that closes the connection is not parsed", async (t) => {
+  it("nothing after a response that closes the connection is parsed", async (t) => {
     let stops = 0;
     const boundPipeline = () => ({ advance: () => undefined, stop: () => (stops += 1) });
     const { url, statuses } = await serve(t, OK, { boundPipeline });
@@ -144,7 +144,7 @@ describe("answers that Node would give by itself", () => {
     assert.deepEqual([statuses, stops], [[400], 1]);
   });
 
-  it("an idle connection keeps nothing of the request that was answered", async (t) => {
+  it("an idle connection retains nothing of the answered request", async (t) => {
     const connections: Connection[] = [];
     const { url } = await serve(t, OK, {
       boundPipeline(connection) {

@@ -1,6 +1,6 @@
-// What is read of a request before its handler is called: its id, its path, its body as text, and
-// what stops it. Sizes and bytes of bodies are in ../chat/request-checks.test.ts, what is counted
-// of them in extensions/bounds/capacity.
+// What is read of a request before its handler runs: its id, its path, its body as text, and what
+// stops reading. ../chat/request-checks.test.ts tests the sizes and bytes of bodies,
+// extensions/bounds/capacity how they are counted.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -16,14 +16,14 @@ import { thrownBy, within } from "../../support/wait.ts";
 
 const GENERATED = /^req_[0-9a-f]{32}$/;
 
-it("requestId uses up to 512 printable characters as they are, and replaces anything else", () => {
+it("requestId keeps ids of up to 512 printable characters, and replaces all others", () => {
   for (const value of ["x", "a b c", "~".repeat(512), '"quoted" <tag> \\ %0d%0a'])
     assert.equal(requestId(["Host", "x", "X-Request-Id", value]), value);
   for (const value of ["", "y".repeat(513), "caf\u00e9", "tab\there", "line\nbreak"])
     assert.match(requestId(["X-Request-Id", value]), GENERATED);
 });
 
-it("the id is found in a head that is malformed, as far as one read goes", () => {
+it("the id of a malformed head is found, as far as one read goes", () => {
   const after = (bytes: number) => `G\r\nA: ${"b".repeat(bytes)}\r\nX-Request-Id: \t mine 7 \t\r\n`;
   assert.equal(requestIdFromBytes(Buffer.from(after(65_000))), "mine 7");
   assert.equal(requestIdFromBytes(Buffer.from("G\nX-Request-Id: mine\n\n")), "mine");
@@ -44,11 +44,11 @@ const routes = {
   "/v1/models/{id}": { GET: handlers.one, PUT: handlers.put },
 };
 
-/** The error that finding the handler throws. */
+/** The error that the route lookup throws. */
 const errorOf = (method: string, path: string): ApiError =>
   thrownBy(ApiError, () => route(routes, method, path));
 
-it("the path of a URL has neither query nor origin", () => {
+it("the path of a URL excludes query and origin", () => {
   for (const [url, path] of [
     ["/healthz?x=1", "/healthz"],
     ["/healthz#part", "/healthz"],
@@ -62,7 +62,7 @@ it("the path of a URL has neither query nor origin", () => {
     assert.equal(pathOf(url), path, url);
 });
 
-it("a path is found as it is, or with a parameter in its place", () => {
+it("a path is found literally, or with a parameter in it", () => {
   for (const path of ["/v1/models/", "/v1/Models", "/", "constructor"])
     assert.equal(match(routes, path), undefined, path);
   assert.deepEqual(match(routes, "/v1/models"), { pattern: "/v1/models", parameter: "" });
@@ -80,7 +80,7 @@ it("a path is found as it is, or with a parameter in its place", () => {
 });
 
 describe("route", () => {
-  it("refuses another method and says which ones there are", () => {
+  it("rejects another method, and lists the allowed ones", () => {
     const error = errorOf("DELETE", "/v1/models/m");
     assert.equal(error.message, "This path answers GET and HEAD and PUT only.");
     assert.equal(error.headers["Allow"], "GET, HEAD, PUT");
@@ -94,13 +94,13 @@ describe("route", () => {
     ['/a"<b>\\', '/a\\"<b>\\\\'],
     [`/${"p".repeat(200)}`, `/${"p".repeat(116)}...`],
   ] as const)
-    it(`answers ${path.slice(0, 40)} with what is served here`, () => {
+    it(`answers ${path.slice(0, 40)} with the paths served here`, () => {
       const { code, message } = errorOf("GET", path);
       assert.equal(code, "unknown_url");
       assert.equal(message, `There is nothing at the path "${told}".${SERVED}`);
     });
 
-  it("names no paths of a listener that serves no API", () => {
+  it("lists no paths of a listener that serves no API", () => {
     assert.throws(() => route({ "/status": { GET: handlers.one } }, "GET", "/nowhere"), {
       message: 'There is nothing at the path "/nowhere".',
     });
@@ -122,7 +122,7 @@ function exchangeOf(body: string, headers: { [name: string]: string } = {}, http
   };
 }
 
-/** The text of a body. Refusals of its headers are thrown at once. */
+/** The text of a body. Invalid headers throw at once. */
 const textOf = async (exchange: Parameters<typeof readBody>[0]) =>
   within(
     readBody(exchange, 100, (text) => text),
@@ -131,10 +131,10 @@ const textOf = async (exchange: Parameters<typeof readBody>[0]) =>
 const read = (body: string, headers = {}) => textOf(exchangeOf(body, headers));
 
 describe("readBody", () => {
-  it("refuses an empty body as such", () =>
+  it("rejects an empty body as empty", () =>
     assert.rejects(read(""), { code: "invalid_json", message: /^The request body is empty/ }));
 
-  it("takes JSON of every name, not encoded, and refuses any other type and encoding", async () => {
+  it("takes every JSON media type, unencoded, and rejects other types and encodings", async () => {
     for (const type of ["Application/JSON ; charset=utf-8", "application/x+json"])
       assert.equal(await read("{}", { "content-type": type }), "{}");
     for (const type of ["text/plain", "application/jsonx", "", "application/+json"])
@@ -153,14 +153,14 @@ describe("readBody", () => {
     ["1.1", 1],
     ["1.0", 0],
   ] as const)
-    it(`asks a client of HTTP/${httpVersion} for the body ${times} times if it waits for that`, async () => {
+    it(`sends a client of HTTP/${httpVersion} 100 Continue ${times} times if it waits for that`, async () => {
       const exchange = exchangeOf("{}", { expect: "100-continue" }, httpVersion);
       assert.equal(await textOf(exchange), "{}");
       assert.equal(exchange.continued(), times);
       assert.equal(exchange.req.headers.expect, undefined);
     });
 
-  it("reads nothing of a body that was refused before its end", async () => {
+  it("reads nothing of a body that was rejected before its end", async () => {
     const refused = new ApiError("server_overloaded", "No room.");
     const exchange = exchangeOf("{}");
     const retain = (bytes: number) => {
@@ -175,7 +175,7 @@ describe("readBody", () => {
   });
 });
 
-it("Cancel calls its listeners once, late ones and those of listeners too, and keeps the first reason", () => {
+it("Cancel calls each listener once, also late and nested ones, and keeps the first reason", () => {
   const cancel = new Cancel();
   const calls: string[] = [];
   cancel.onAbort(() => assert.fail("it was removed"))();
@@ -190,7 +190,7 @@ it("Cancel calls its listeners once, late ones and those of listeners too, and k
   assert.deepEqual([cancel.aborted, cancel.reason], [true, "reason"]);
 });
 
-it("Cancel is an AbortSignal with the same reason, also of what was aborted before", () => {
+it("Cancel gives an AbortSignal with its reason, also after the abort", () => {
   const early = new Cancel();
   const { signal } = early;
   early.abort("left");

@@ -1,4 +1,4 @@
-// Connections and the exchanges on them: in what order they end, who learns of it, and what the
+// Connections and their exchanges: the order in which they end, who is notified, and what the
 // access log says.
 
 import assert from "node:assert/strict";
@@ -23,7 +23,7 @@ describe("connections that carry more than one request", () => {
       `X-Request-Id: ${id}`,
     ]);
 
-  it("a client that leaves leaves all of its pipelined requests: each is aborted and logged, once", async (t) => {
+  it("a client that leaves aborts all its pipelined requests, and each is logged once", async (t) => {
     const { provider, ...gateway } = await startWith(t, { m: begun }, AT_ONCE);
     const ids = Array.from({ length: 12 }, (_, index) => `pipe-${index}`);
     const { socket } = connect(t, gateway.url, ids.map((id) => ask("m", id)).join(""));
@@ -37,11 +37,11 @@ describe("connections that carry more than one request", () => {
     assert.equal(gateway.access.length, ids.length);
   });
 
-  it("a client that leaves before its pipelined answers could be given leaves no timer behind", async (t) => {
+  it("a client that leaves before its pipelined responses are sent leaves no timers behind", async (t) => {
     const behaviours = { m: begun, whole: speak("Ready.") };
     const { provider, ...gateway } = await startWith(t, behaviours, AT_ONCE);
-    // The provider's pooled connections and this test's own waits come and go; what must not stay
-    // are the requests' deadlines.
+    // Timers of the provider's pooled connections and of this test's own waits come and go. The
+    // requests' deadlines must not remain.
     const timers = () =>
       process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
     const before = timers();
@@ -58,7 +58,7 @@ describe("connections that carry more than one request", () => {
     await waitFor(() => timers() <= before, "the timers to be gone");
   });
 
-  it("a deadline that a handler sets after the client has left is no timer that keeps the request", async (t) => {
+  it("a deadline set after the client has left starts no timer that retains the request", async (t) => {
     const clock = createFakeClock();
     const exchanges: Exchange[] = [];
     const wait: Handler = (exchange) => {
@@ -73,7 +73,7 @@ describe("connections that carry more than one request", () => {
     assert.equal(clock.pending(), 0);
   });
 
-  it("each of them in progress is answered at shutdown, not only the first", async (t) => {
+  it("all requests in progress are answered at shutdown, not only the first", async (t) => {
     const { behaviour, finish } = held();
     const behaviours = { m: behaviour, whole: speak("Ready.") };
     const { provider, ...gateway } = await startWith(t, behaviours);
@@ -88,7 +88,7 @@ describe("connections that carry more than one request", () => {
     for (const id of ["first", "second"]) assert.equal((await gateway.accessOf(id))["status"], 200);
   });
 
-  it("a response that its client has not read to the end is not cut at shutdown", async (t) => {
+  it("a response that its client has not read completely is not cut at shutdown", async (t) => {
     const body = "x".repeat(32 * 1024 * 1024);
     let answered = false;
     const handler: Handler = ({ res }) => {
@@ -106,7 +106,7 @@ describe("connections that carry more than one request", () => {
     assert.ok(text().endsWith(body), `${text().length} characters`);
   });
 
-  it("at shutdown one that is idle closes at once, and one whose request still arrives does not", async (t) => {
+  it("at shutdown an idle connection closes at once, one that is receiving a request does not", async (t) => {
     let finish: (() => void) | undefined;
     const done: Handler = ({ res }) => sendJson(res, 200, {});
     const wait: Handler = ({ res }) => {
@@ -134,13 +134,13 @@ describe("connections that carry more than one request", () => {
     ["no HTTP", "nonsense\r\n\r\n"],
     ["CONNECT", CONNECT],
   ] as const) {
-    it(`${name} behind a stream that is running does not get into it`, async (t) => {
+    it(`${name} after a running stream is not mixed into the stream`, async (t) => {
       const { behaviour, finish } = held();
       const gateway = await startWith(t, { m: behaviour });
       const { socket, text, responses, closed } = connect(t, gateway.url, ask("m", "running"));
       await waitFor(() => text().includes("Fi"), "the first event");
       socket.write(bytes);
-      // The gateway has read it when it has answered somebody who asked later.
+      // Once it has answered a later request, the gateway has read the bytes.
       await (await fetch(`${gateway.url}/healthz`)).text();
       finish();
       await within(closed, "the connection to end after the stream");
@@ -150,7 +150,7 @@ describe("connections that carry more than one request", () => {
     });
   }
 
-  it("CONNECT by a client that resets at once, many times: nothing but the connection ends", async (t) => {
+  it("CONNECT by clients that reset at once, many times, ends only their connections", async (t) => {
     const gateway = await startGateway(t, demo());
     for (let i = 0; i < 50; i += 1) {
       const { socket, closed } = connect(t, gateway.url, "");
@@ -161,7 +161,7 @@ describe("connections that carry more than one request", () => {
     assert.equal((await fetch(`${gateway.url}/healthz`)).status, 200);
   });
 
-  it("what follows a request that was refused before its body came gets no second answer", async (t) => {
+  it("data after a request that was rejected before its body gets no second response", async (t) => {
     const gateway = await startGateway(t, demo({ server: { receive_ms: 300 } }));
     for (const [first, then] of [
       [chatBytes("wrong", "", ["Transfer-Encoding: chunked"]), "ZZ\r\n"],
@@ -180,11 +180,11 @@ describe("connections that carry more than one request", () => {
   });
 });
 
-describe("a request whose body is on its way", () => {
+describe("a request whose body is still arriving", () => {
   const half = (id: string) =>
     chatBytes("sk-demo", "{", [`X-Request-Id: ${id}`, "Content-Length: 100"]);
 
-  it("is in the log as a 413, although its client hangs up on that", async (t) => {
+  it("is logged as 413, even if its client hangs up on the response", async (t) => {
     const gateway = await startGateway(t, demo({ server: { max_body_bytes: 10 } }));
     const { socket, text } = connect(t, gateway.url, half("large"));
     await waitFor(() => text().includes("request_too_large"), "the refusal");
@@ -192,7 +192,7 @@ describe("a request whose body is on its way", () => {
     assert.equal((await gateway.accessOf("large"))["status"], 413);
   });
 
-  it("gets the whole refusal where the connection closes after it, although the client sends on", async (t) => {
+  it("gets the whole error response before the connection closes, even if the client keeps sending", async (t) => {
     const gateway = await startGateway(t, demo());
     for (const [id, more] of [
       ["closing", "Connection: close"],
@@ -211,7 +211,7 @@ describe("a request whose body is on its way", () => {
     }
   });
 
-  it("is told so at shutdown", async (t) => {
+  it("gets 503 at shutdown", async (t) => {
     const gateway = await startGateway(t, demo());
     const { socket, text } = connect(t, gateway.url, half("half"));
     await waitFor(() => socket.bytesWritten > 0, "the bytes to leave");
@@ -221,7 +221,7 @@ describe("a request whose body is on its way", () => {
     assert.equal((await gateway.accessOf("half"))["status"], 503);
   });
 
-  it("is asked for it (100-continue) only if its key is good", async (t) => {
+  it("gets 100 Continue only if its key is valid", async (t) => {
     const gateway = await startGateway(t, demo());
     const body = JSON.stringify({ model: "demo-chat", messages: user("hi") });
     const fields = ["Expect: 100-continue", `Content-Length: ${body.length}`, "Connection: close"];
@@ -236,7 +236,7 @@ describe("a request whose body is on its way", () => {
   });
 });
 
-it("both lengths, in whatever order and spelling: 400, the end of the connection, and nothing of the body is taken for a request", async (t) => {
+it("both lengths, in any order and spelling: 400 and a closed connection, with no body read as a request", async (t) => {
   const gateway = await startGateway(t, demo());
   const rest = `0\r\n\r\n${bytesOf("GET /smuggled", ["X-Request-Id: smuggled"])}`;
   const lengths = [

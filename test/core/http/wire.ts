@@ -1,4 +1,4 @@
-// Requests as bytes, connections whose bytes are collected, and a server for them.
+// Requests as bytes, connections that record what they receive, and a server for them.
 
 import net from "node:net";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -7,13 +7,13 @@ import type { Routes } from "../../../src/core/http/exchange.ts";
 import { createServer, type ServerOptions } from "../../../src/core/http/server.ts";
 import type { Scope } from "../../support/scope.ts";
 
-/** The head of a request, and what follows it. `line`: method, target and, if it is not 1.1, version. */
+/** A request head and what follows it. `line`: method, target and (default 1.1) version. */
 export function bytesOf(line: string, fields: readonly string[] = [], rest = ""): string {
   const first = / HTTP\//.test(line) ? line : `${line} HTTP/1.1`;
   return [first, "Host: x", ...fields, "", rest].join("\r\n");
 }
 
-/** A chat request. Its length is stated unless a field says how long it is. */
+/** A chat request with Content-Length, unless a field frames the body. */
 export function chatBytes(key: string, body: string, fields: readonly string[] = []): string {
   const isFramed = fields.some((field) => /^(content-length|transfer-encoding):/i.test(field));
   const length = isFramed ? [] : [`Content-Length: ${body.length}`];
@@ -43,7 +43,7 @@ export function connect(t: Scope, url: string, bytes: string) {
   };
 }
 
-/** A server with these routes, and the statuses in its access log. */
+/** Starts a server with these routes, and records the statuses in its access log. */
 export async function serve(
   t: Scope,
   routes: Routes,

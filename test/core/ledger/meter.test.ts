@@ -1,8 +1,7 @@
-// The meter: which of a provider's figures count as its own and what an estimate takes from them.
-// And what the client sees of a provider's counts and log probabilities. Then money, against
-// rational numbers of BigInts that know nothing of how the gateway reckons: costs are exact,
-// nothing is rounded, what is printed reads back as what it was, and sums of what was printed are
-// the sums.
+// The meter: which provider figures count, and what an estimate takes from them; and what the
+// client sees of a provider's counts and log probabilities. Then money, checked against independent
+// rational numbers of BigInts: costs are exact, nothing is rounded, printed amounts parse back to
+// the same value, and sums of printed amounts are exact.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -26,7 +25,7 @@ const usage = (
 ): Part => ({ type: "usage", usage: { prompt, completion, cacheHit, reasoning, cacheWrite } });
 const finish: Part = { type: "finish", reason: "stop" };
 
-/** Prompt, completion, source after these parts; the prompt itself would be estimated at 2. */
+/** Prompt, completion and source after these parts. The prompt alone is estimated at 2. */
 function metered(parts: readonly Part[]) {
   const meter = new Meter(chatOf("12345678"), () => 0);
   for (const part of parts) meter.observe(part);
@@ -49,8 +48,8 @@ describe("the meter", () => {
     ["the two counts apart", [usage(9, undefined), text(40), usage(undefined, 7)], STATED],
     ["a later prompt alone", [usage(9, 3), text(40), usage(8, undefined)], [8, 10, "estimated"]],
     ["a later prompt of 0", [usage(9, 1), text(40), usage(0, 7), finish], STATED],
-    ["0 tokens for a text that is there", [text(1), usage(9, 0), finish], [9, 1, "estimated"]],
-    ["0 tokens where nothing came", [usage(9, 0), finish], [9, 0, "provider"]],
+    ["0 tokens although there is text", [text(1), usage(9, 0), finish], [9, 1, "estimated"]],
+    ["0 tokens without any output", [usage(9, 0), finish], [9, 0, "provider"]],
     ["zeros", [text(40), usage(0, 0), finish], ESTIMATED],
     ["a figure beyond 10^9", [text(40), usage(1_000_000_001, 0)], ESTIMATED],
     ["a sum beyond 10^9", [text(40), usage(999_999_999, 2)], ESTIMATED],
@@ -68,7 +67,7 @@ describe("the meter", () => {
   for (const [name, parts, expected] of CASES)
     it(`${name}: ${expected.join(", ")}`, () => assert.deepEqual(metered(parts), expected));
 
-  it("has the provider's figures whenever they cover all that came", () => {
+  it("uses the provider's figures if they cover everything received", () => {
     const meter = new Meter(chatOf("hi"), () => 0);
     const seen = [text(4), usage(9, 7), finish, text(4), usage(9, 9)].map((part) => {
       meter.observe(part);
@@ -78,7 +77,7 @@ describe("the meter", () => {
   });
 });
 
-it("an estimate counts tools, earlier calls and their results, and what came, thinking and calls among it", () => {
+it("estimates tools, earlier calls and their results, and the output with thinking and calls", () => {
   const called = { name: "look", arguments: '{"at":"sky"}' };
   const tools = [{ type: "function", function: { name: "look" } }];
   const messages = [
@@ -98,7 +97,7 @@ it("an estimate counts tools, earlier calls and their results, and what came, th
   assert.equal(source, "estimated");
 });
 
-it("the estimate of a prompt has the tokens of media too, and stays what can be a count of tokens", () => {
+it("adds media tokens to the estimated prompt, which stays a valid token count", () => {
   assert.equal(
     estimatePrompt(chatOf("12345678"), () => 24),
     2 + 24,
@@ -109,7 +108,7 @@ it("the estimate of a prompt has the tokens of media too, and stays what can be 
   );
 });
 
-it("states what was written to a cache as a part of the misses, and only if something was", () => {
+it("counts cache writes among the cache misses, and states them only if there were some", () => {
   const counts = { prompt: 10, completion: 5, cacheHit: 4, reasoning: 0 };
   const details = (written: object) => makeUsage({ ...counts, ...written }).prompt_tokens_details;
   assert.deepEqual(details({ cacheWrite: 5, cacheWrite1h: 2 }), {
@@ -126,7 +125,7 @@ it("states what was written to a cache as a part of the misses, and only if some
   );
 });
 
-it("keeps what a token of log probabilities states, and fills in what is missing or of the wrong type", () => {
+it("keeps the details of log probabilities, and fills in missing or invalid ones", () => {
   const token = { token: "a", logprob: -0.5, bytes: [97] };
   const stated = { ...token, top_logprobs: [token, { ...token, logprob: -2 }] };
   assert.deepEqual(tokenLogprob(stated), stated);
@@ -145,7 +144,7 @@ type Rational = readonly [bigint, bigint];
 const plus = ([a, b]: Rational, [c, d]: Rational): Rational => [a * d + c * b, b * d];
 const same = ([a, b]: Rational, [c, d]: Rational) => a * d === c * b;
 
-/** A price as an operator writes it, and as the fraction that its digits say. */
+/** A price as an operator writes it, and as the fraction of its digits. */
 function anyPrice(next: () => number): { text: string; value: Rational } {
   const size = [1, 10, 1_000, 1_000_000][Math.floor(next() * 4)]!;
   const digits = Math.floor(next() * 7);
@@ -160,7 +159,7 @@ function anyPrice(next: () => number): { text: string; value: Rational } {
 const anyCount = (next: () => number): number =>
   Math.floor(next() * [2, 100, 10_000, 1_000_000, 1_000_000_001][Math.floor(next() * 5)]!);
 
-/** A price of five figures, some of which may be absent, and the figure that counts for each. */
+/** A price of five figures, some of them absent, and the figure that applies for each. */
 function anyPrices(next: () => number) {
   const [hit, miss, write, write1h, output] = Array.from({ length: 5 }, () => anyPrice(next));
   const [hasHit, hasWrite, has1h] = [next() < 0.7, next() < 0.7, next() < 0.5];
@@ -178,7 +177,7 @@ function anyPrices(next: () => number) {
 
 const fresh = (Date.now() ^ process.pid) | 0;
 for (const seed of [1, 2, 3, 4, fresh]) {
-  it(`costs are what exact fractions say, and print and add up exactly (seed ${seed}${seed === fresh ? ", a new one each run" : ""})`, () => {
+  it(`costs equal exact fractions, and print and add up exactly (seed ${seed}${seed === fresh ? ", new in each run" : ""})`, () => {
     const next = createRandom(seed).random;
     let total = 0n;
     let exactTotal: Rational = [0n, PICO];
@@ -215,5 +214,5 @@ for (const seed of [1, 2, 3, 4, fresh]) {
 
 const none = ["", ".", "1.", ".5", "-1", "+1", "1e3", "1,5", " 1", "1 ", "0x1", "NaN", "\u0661"];
 for (const text of [...none, "1.0000000000001"])
-  it(`an amount of money: ${JSON.stringify(text)} is none`, () =>
+  it(`${JSON.stringify(text)} is not an amount of money`, () =>
     assert.throws(() => parseMoney(text), SyntaxError));

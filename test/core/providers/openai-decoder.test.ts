@@ -1,4 +1,4 @@
-// The core's reading of OpenAI's format: replies, usage and refusals as they are documented.
+// The core's decoder of OpenAI's format: replies, usage and errors as documented.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -13,7 +13,7 @@ import { thrownBy } from "../../support/wait.ts";
 
 const NO_HEADERS = { get: () => null };
 
-/** The parts of these events, one after another. */
+/** The parts of these events, in order. */
 function partsOf(...events: readonly object[]): Part[] {
   const decoder = createOpenaiDecoder();
   return events.flatMap((event) => decoder.push(event));
@@ -23,7 +23,7 @@ const delta = (fields: object, finish_reason: string | null = null) => ({
 });
 
 describe("the core's decoder", () => {
-  it("reads reasoning, text, refusal, log probabilities and the finish of a stream, in their order", () => {
+  it("reads reasoning, text, refusal, log probabilities and the finish of a stream, in order", () => {
     const token = { token: "Yes", logprob: -0.5, bytes: [89, 101, 115], top_logprobs: [] };
     const logprobs = { content: [token], refusal: null };
     assert.deepEqual(
@@ -42,7 +42,7 @@ describe("the core's decoder", () => {
     );
   });
 
-  it("reads every finish reason, of which a new one is stop", () => {
+  it("reads every finish reason, and an unknown one as stop", () => {
     const reasons = ["length", "tool_calls", "function_call", "content_filter", "a new word"];
     const read = reasons.flatMap((word) => partsOf(delta({}, word)));
     assert.deepEqual(
@@ -51,7 +51,7 @@ describe("the core's decoder", () => {
     );
   });
 
-  it("numbers tool calls in the order of their beginning, whatever index the provider states", () => {
+  it("numbers tool calls in the order of their first fragments, whatever index the provider states", () => {
     const call = (index: number, fields: object) => delta({ tool_calls: [{ index, ...fields }] });
     assert.deepEqual(
       partsOf(
@@ -80,7 +80,7 @@ describe("the core's decoder", () => {
     ]);
   });
 
-  it("reads as JSON what is no text: nothing is lost", () => {
+  it("reads content that is not text as JSON, so that nothing is lost", () => {
     const tool_calls = [{ index: 0, id: "call_a", function: { name: "f", arguments: { x: 1 } } }];
     assert.deepEqual(partsOf(delta({ content: { answer: 42 }, tool_calls })), [
       { type: "text", text: '{"answer":42}' },
@@ -89,13 +89,13 @@ describe("the core's decoder", () => {
     ]);
   });
 
-  it("refuses a tool call whose beginning has no name", () =>
+  it("rejects a tool call whose first fragment has no name", () =>
     assert.throws(
       () => partsOf(delta({ tool_calls: [{ index: 0, function: { arguments: "{}" } }] })),
       { message: "a tool call without a name" },
     ));
 
-  it("reads usage, with the cached and the hidden tokens where they are stated", () => {
+  it("reads usage, with cached and reasoning tokens if they are stated", () => {
     const usage = {
       prompt_tokens: 10,
       completion_tokens: 5,
@@ -108,20 +108,20 @@ describe("the core's decoder", () => {
     assert.deepEqual(partsOf({ choices: [], usage: null }), []);
   });
 
-  it("throws the error of an event that is one, with the usage that it states", () => {
+  it("throws the error of an error event, with the usage that it states", () => {
     const event = { error: { code: 429, message: "slow down" }, usage: { prompt_tokens: 7 } };
     const { code, usage } = thrownBy(ProviderError, () => partsOf(event));
     assert.deepEqual([code, usage?.prompt], ["model_overloaded", 7]);
   });
 
-  it("reads nothing in what is no event", () => {
+  it("ignores events that it does not know", () => {
     const calls = { choices: [{ delta: { tool_calls: 7 } }] };
     for (const json of [null, 7, "x", [], { choices: 7 }, calls])
       assert.deepEqual(createOpenaiDecoder().push(json), [], JSON.stringify(json));
   });
 });
 
-it("the core takes for a whole reply what has a message", () => {
+it("the core takes a body with a message for a whole reply", () => {
   for (const [json, isReply] of [
     [{ choices: [{ message: { content: "Hi" } }] }, true],
     [{ choices: [{}] }, false],
@@ -139,7 +139,7 @@ it("a whole reply without a finish reason is finished", () => {
   ]);
 });
 
-describe("the core's view of a refusal", () => {
+describe("the core's reading of an error response", () => {
   for (const [status, code, expected, blame] of [
     [400, null, "upstream_rejected", "client"],
     [400, "context_length_exceeded", "context_length_exceeded", "client"],
@@ -152,7 +152,7 @@ describe("the core's view of a refusal", () => {
     [503, null, "model_overloaded", "provider"],
     [302, null, "upstream_error", "provider"],
   ] as const)
-    it(`${status} with the code ${code} is ${expected}, the ${blame}'s`, () => {
+    it(`${status} with the code ${code} is ${expected}, blamed on the ${blame}`, () => {
       const typed = { error: { code: "project_spend_limit_exceeded", type: code } };
       assert.equal(refusal(status, NO_HEADERS, typed).code, expected);
       const error = refusal(status, NO_HEADERS, { error: { code, message: "sk-secret" } });
@@ -165,6 +165,6 @@ describe("the core's view of a refusal", () => {
   it("reads Retry-After", () =>
     assert.equal(refusal(429, { get: () => "17" }, "").detail.retryAfterMs, 17_000));
 
-  it("takes a body that is no JSON object", () =>
+  it("accepts a body that is not a JSON object", () =>
     assert.equal(refusal(502, NO_HEADERS, "<html>").code, "upstream_error"));
 });

@@ -1,6 +1,6 @@
-// Which model a name stands for: canonical names, aliases and their policies, what a request needs,
-// what a key may use. And system_fingerprint, a keyed hash: stable for a data_dir, different for
-// every other, and of no use to somebody who guesses names.
+// Name resolution: canonical names, aliases and their policies, what a request needs, and what a
+// key may use. And system_fingerprint, a keyed hash: stable for a data_dir, different for any
+// other, and useless for guessing names.
 
 import assert from "node:assert/strict";
 import { it, type TestContext, describe } from "node:test";
@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { folder } from "../../support/folder.ts";
 import { fingerprintKey } from "../../../src/extensions/apis/fingerprint/index.ts";
 
-/** Asks once; which model served, or which error came. */
+/** Sends one request. Returns the serving model or the error. */
 async function serving(t: TestContext, config: object, request: object): Promise<string> {
   const names = Object.keys((config as { models: object }).models);
   const provider = await startProvider(
@@ -31,13 +31,13 @@ async function serving(t: TestContext, config: object, request: object): Promise
   return body.model;
 }
 
-it("an alias with no model behind it is unavailable", async (t) => {
+it("an alias without a model is unavailable", async (t) => {
   const config = { models: { a: {} }, aliases: { value: { policy: "value" } } };
   assert.equal(await serving(t, config, { model: "value" }), "503 model_unavailable model");
 });
 
-// Each thing that a request may need: capabilities/capabilities.test.ts.
-it("an alias goes to the first model that can what a request needs; a named model that cannot refuses", async (t) => {
+// capabilities/capabilities.test.ts tests each requirement of a request.
+it("an alias uses the first model with the required capabilities; a named model without them rejects", async (t) => {
   const config = {
     models: { plain: { supports: [] }, able: { supports: ["logprobs"] } },
     aliases: { x: { models: ["plain", "able"] }, y: { models: ["plain"] } },
@@ -53,14 +53,14 @@ it("an alias goes to the first model that can what a request needs; a named mode
 
 const cases: [name: string, allowed: string[], model: string, served: string][] = [
   ["a model that it does not name", ["a"], "b", "403 model_not_allowed model"],
-  ["an alias that it names: every model behind it", ["x"], "x", "b"],
+  ["an alias that it names: every model of the alias", ["x"], "x", "b"],
   ["an alias that it does not name", ["a", "b"], "x", "403 model_not_allowed model"],
-  ["an alias and one of its models: only that one", ["x", "a"], "x", "a"],
+  ["an alias and one of its models: only that model", ["x", "a"], "x", "a"],
   ["nothing at all", [], "a", "403 model_not_allowed model"],
   ["a name that does not exist", ["a"], "ghost", "404 model_not_found model"],
 ];
 for (const [name, allowed, model, served] of cases) {
-  it(`what a key may use: ${name}`, async (t) => {
+  it(`models of a key: ${name}`, async (t) => {
     const config = {
       models: { a: {}, b: {}, c: {} },
       aliases: { x: { models: ["b", "a"] } },
@@ -70,7 +70,7 @@ for (const [name, allowed, model, served] of cases) {
   });
 }
 
-/** The fingerprint of a reply of a gateway over this data_dir. */
+/** The fingerprint in a reply of a gateway with this data_dir. */
 async function fingerprintIn(t: TestContext, { url }: Provider, dir: string): Promise<string> {
   const gw = await startGateway(t, configFor(url, ["m"], { data_dir: dir }));
   const reply = await json(await gw.chat({ model: "m", messages: user("hi") }));
@@ -79,7 +79,7 @@ async function fingerprintIn(t: TestContext, { url }: Provider, dir: string): Pr
 }
 
 describe("system_fingerprint", () => {
-  it("is the same after a restart, another one with another data_dir, and not to be guessed", async (t) => {
+  it("is the same after a restart, differs with another data_dir, and cannot be guessed", async (t) => {
     const provider = await startProvider(t, { m: speak("Hi.") });
     const [one, other] = [folder(), folder()];
     const first = await fingerprintIn(t, provider, one);
@@ -97,7 +97,7 @@ describe("system_fingerprint", () => {
     assert.deepEqual(files, ["fingerprint-secret"]);
   });
 
-  it("will change at the next start where the secret cannot be made, which is told", () => {
+  it("changes at the next start if its secret cannot be stored, and the operator is told", () => {
     const told: unknown[] = [];
     fingerprintKey(join(folder(), "missing"), ({ event }) => told.push(event));
     assert.deepEqual(told, ["fingerprint_secret_unavailable"]);

@@ -1,6 +1,6 @@
-// What one request's content does to a provider must not close the model to other clients: the
-// failures that a request can cause by what it says, which the breaker does not count, by the ways
-// in which they come; then the faults that it does count, and what the network's errors become.
+// The content of one request must not open a model's breaker for other clients: failures that a
+// request's content can cause, which the breaker does not count, in all their forms; then the
+// faults that it does count, and how network errors are mapped.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -28,13 +28,13 @@ const toolUseFailed = error("Tool choice is required, but model did not call a t
   failed_generation: "maybe",
 });
 
-/** The same, whole and streamed. */
+/** The same behaviour, whole and streamed. */
 const either =
   (whole: unknown, events: readonly unknown[]): Behaviour =>
   (asked) =>
     (asked.body["stream"] ? stream(events, "eof") : status(200, whole))(asked);
 
-/** A model that fails so for requests that say "bad". */
+/** A model that behaves like `bad` for requests that contain "bad". */
 const bench = (t: TestContext, vendor: string, bad: Behaviour, over = {}) =>
   vendorBench(
     t,
@@ -46,7 +46,7 @@ const bench = (t: TestContext, vendor: string, bad: Behaviour, over = {}) =>
 const FAILED = "503 upstream_error";
 const CLOSED = "503 model_unavailable";
 
-/** By `VENDOR: WHAT`. Which refusals are such ones: provider-words/refusal.test.ts. */
+/** By `VENDOR: WHAT`. provider-words/refusal.test.ts tests which errors these are. */
 const NOT_COUNTED: Readonly<Record<string, Behaviour>> = {
   "groq: tool_use_failed as a 400": status(400, toolUseFailed),
   "groq: tool_use_failed inside a 200": either(toolUseFailed, [
@@ -62,14 +62,14 @@ const NOT_COUNTED: Readonly<Record<string, Behaviour>> = {
 const COUNTED: Readonly<Record<string, Behaviour>> = {
   "openai: a page with status 200": status(200, "<html>", HTML),
   "openai: half a JSON": status(200, '{"choices":[{'),
-  "openai: a JSON that is no reply": status(200, {}),
+  "openai: JSON that is not a reply": status(200, {}),
   "generic: an event without end": endless("text/event-stream", Buffer.alloc(1_048_576, "x")),
 };
 const vendorOf = (name: string): string => name.split(": ")[0]!;
 
 describe("a failure that one request's content causes", { concurrency: 2 }, () => {
   for (const [name, bad] of Object.entries(NOT_COUNTED)) {
-    it(`${name}: another candidate is asked, and the breaker stays closed`, async (t) => {
+    it(`${name}: another candidate is tried, and the breaker stays closed`, async (t) => {
       const { gateway, ask, breaker, asked, others } = await bench(t, vendorOf(name), bad);
       for (const streaming of [false, true, false, true, false])
         assert.equal(await ask("m", "bad", streaming), FAILED);
@@ -82,7 +82,7 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
   }
 
   for (const [name, bad] of Object.entries(COUNTED)) {
-    it(`${name} says something of the provider, so it counts`, async (t) => {
+    it(`${name} is a fault of the provider, so it counts`, async (t) => {
       const { ask, asked, breaker } = await bench(t, vendorOf(name), bad);
       for (let count = 0; count < 2; count += 1) assert.equal(await ask("m", "bad", true), FAILED);
       assert.equal(breaker()[0], "open");
@@ -102,14 +102,14 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
     ["lmstudio", status(200, blind), "400 upstream_rejected"],
     ["generic", status(403, "<html>", HTML), CLOSED],
   ] as const)
-    it(`${outcome} of ${vendor} does not count, and another candidate is asked`, async (t) => {
+    it(`${outcome} of ${vendor} does not count, and another candidate is tried`, async (t) => {
       const { ask, breaker } = await bench(t, vendor, bad);
       for (let count = 0; count < 3; count += 1) assert.equal(await ask("m", "bad", true), outcome);
       assert.equal(await ask("both", "bad"), "200 next");
       assert.deepEqual(breaker(), ["closed", 0]);
     });
 
-  it("the same model is asked again within max_retries, for another generation may succeed", async (t) => {
+  it("the same model is tried again within max_retries, because another generation may succeed", async (t) => {
     let count = 0;
     const bad: Behaviour = (asked) => {
       count += 1;
@@ -122,7 +122,7 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
     assert.deepEqual([count, others.length], [2, 0]);
   });
 
-  it("a probe that meets one says nothing of the provider: the next request is the probe", async (t) => {
+  it("a probe that meets one leaves the breaker open, and the next request is the probe", async (t) => {
     const clock = { now: 0 };
     const answers = [status(403, error("no")), status(400, toolUseFailed), speak("Fine.")];
     const { ask, asked, breaker } = await bench(t, "groq", (each) => answers.shift()!(each), {
@@ -169,12 +169,12 @@ describe("an error of the network", () => {
       assert.equal(result.countsForBreaker, !message.includes("EMFILE"));
     });
 
-  it("is a reply that broke off if its answer had begun, although TLS reads no version in it", () => {
+  it("is a broken reply if the response had begun, even if TLS reports an unreadable version", () => {
     const error = fromNetwork(withCode("ERR_SSL_WRONG_VERSION_NUMBER"), true);
     assert.equal((error as ProviderError).code, "upstream_error");
   });
 
-  it("stays what it is if it is a bug, a ProviderError, or no Error", () => {
+  it("is not changed if it is a bug, a ProviderError, or not an Error", () => {
     for (const error of [
       new TypeError("x is undefined"),
       Object.assign(new TypeError("wrong argument"), { code: "ERR_INVALID_ARG_TYPE" }),

@@ -1,5 +1,5 @@
-// Attempts at several models, breakers, and readiness, as clients and operators see them. What each
-// fault of a provider becomes is in faults.test.ts.
+// Attempts at several models, breakers and readiness, as clients and operators see them.
+// faults.test.ts tests how each provider fault is reported.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -18,7 +18,7 @@ import { within } from "../../support/wait.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
 import { bench, failure, outcome, refusing } from "./two-providers.ts";
 
-/** What a client gets where the providers of a and b do this. */
+/** What a client gets if the providers of a and b behave like this. */
 async function bothFail(t: TestContext, [a, b]: [Behaviour, Behaviour], model = "x", over = {}) {
   const second = await startProvider(t, { b });
   const { gateway } = await bench(t, a, {
@@ -30,7 +30,7 @@ async function bothFail(t: TestContext, [a, b]: [Behaviour, Behaviour], model = 
 }
 
 describe("attempts", () => {
-  it("different faults of different models: model_unavailable, with the soonest Retry-After if all are known", async (t) => {
+  it("different faults of different models: model_unavailable, with the earliest Retry-After if all are known", async (t) => {
     const nine = refusing(429, "9");
     const first = await bothFail(t, [status(500), nine]);
     assert.equal(first, "model_unavailable, null", "the first may be asked at once");
@@ -38,26 +38,26 @@ describe("attempts", () => {
     assert.equal(told, "model_unavailable, 9");
   });
 
-  it("the model with more room is only shut out for a while: that is no fault of the client", async (t) => {
+  it("a larger model that is temporarily unavailable makes an error of the server, not of the client", async (t) => {
     const tooLong = status(400, failure("maximum context length"));
     for (const model of ["b", "x"])
       assert.equal(await bothFail(t, [tooLong, status(401)], model), "model_unavailable, 15");
   });
 
-  it("Retry-After: the provider's own, which opens no breaker; of several models the earlier", async (t) => {
+  it("Retry-After is the provider's own, which opens no breaker; of several models the earliest", async (t) => {
     const rules = { breaker: { failures: 1, cooldown_ms: 30_000 }, retry: { max_retries: 0 } };
     const busy: [Behaviour, Behaviour] = [refusing(429, "2"), refusing(429, "50")];
     for (const model of ["a", "x"])
       assert.equal(await bothFail(t, busy, model, rules), "model_overloaded, 2");
   });
 
-  it("there is no waiting for a breaker that has just opened, nor beyond the request's own time", async (t) => {
+  it("no retry waits for a breaker that has just opened, nor beyond the request's total time", async (t) => {
     const rules = { retry: { max_wait_ms: 5_000 } };
     for (const [busyProvider, more] of [
       [status(503), { breaker: { failures: 1 } }],
       [refusing(429, "3"), { timeouts: { total_ms: 2_000 } }],
     ] as const) {
-      // On a clock that stands still, a wait would never end.
+      // The clock stands still, so a wait would never end.
       const over = { ...rules, ...more };
       const { gateway, first } = await bench(t, busyProvider, over, createFakeClock());
       assert.equal((await outcome(gateway, "x")).got, "b");
@@ -65,7 +65,7 @@ describe("attempts", () => {
     }
   });
 
-  it("a provider that is silent for the whole of the request's time counts as failing, and no other is asked", async (t) => {
+  it("a provider that is silent for the request's whole time counts as failing, and no other is tried", async (t) => {
     const total_ms = 123_456;
     const time = timersOnCall(total_ms);
     const rules = { timeouts: { total_ms }, breaker: { failures: 2 } };
@@ -84,7 +84,7 @@ describe("attempts", () => {
     );
   });
 
-  it("max_retries is obeyed, and a provider's own goes before it", async (t) => {
+  it("max_retries is obeyed, and a provider's own overrides it", async (t) => {
     const own = { providers: { lab: { retry: { max_retries: 2 } } } };
     for (const [over, tries] of [
       [{ retry: { max_retries: 3 } }, 4],
@@ -96,7 +96,7 @@ describe("attempts", () => {
     }
   });
 
-  it("the operator is told of a refused key, loudly", async (t) => {
+  it("the operator gets a loud log line about a rejected key", async (t) => {
     const { gateway } = await bench(t, status(401));
     await outcome(gateway, "x");
     const line = gateway.diagnostics.find((each) => each["event"] === "attempt_failed")!;
@@ -107,7 +107,7 @@ describe("attempts", () => {
     ["x", ["b", undefined]],
     ["a", [undefined, "upstream_error"]],
   ] as const)
-    it(`comments go out before the first delta; ${model === "x" ? "the fallback after them is still invisible" : "a failure after them is in-band"}`, async (t) => {
+    it(`comments precede the first delta; ${model === "x" ? "fallback stays invisible after them" : "a failure after them is in-band"}`, async (t) => {
       let fail = () => {};
       const failing: Behaviour = ({ res }) => {
         fail = () => res.destroy();
@@ -116,7 +116,7 @@ describe("attempts", () => {
         server: { keep_alive_ms: 20 },
         retry: { max_retries: 0 },
       });
-      // It begins with a comment.
+      // The stream begins with a comment.
       const response = await gateway.chat({ model, stream: true, messages: user("hi") });
       await first.nth(0);
       fail();
@@ -129,7 +129,7 @@ describe("attempts", () => {
 
 const rules = { breaker: { failures: 3, cooldown_ms: 10_000 }, retry: { max_retries: 0 } };
 
-it("a client that leaves while its request is the probe gives the turn to another", async (t) => {
+it("if the client of a probe leaves, the next request is the probe", async (t) => {
   const clock = { now: 0 };
   const behaviour = inTurn(status(403), silent, speak("Fine."));
   const { gateway, first } = await bench(t, behaviour, rules, { monotonic: () => clock.now });
@@ -156,7 +156,7 @@ describe("readyz and status", () => {
     return { status: response.status, body: await json(response) };
   };
 
-  it("ready while a model can serve; status tells which, and why not", async (t) => {
+  it("ready while a model can serve; the status says which ones cannot, and why", async (t) => {
     const clock = { now: 0 };
     const second = await startProvider(t, { b: status(401) });
     const over = {
@@ -196,7 +196,7 @@ describe("readyz and status", () => {
     assert.ok(!JSON.stringify(body).includes("sk-"));
   });
 
-  it("while draining those in flight run on; the public listener has no /status, the admin listener no chat", async (t) => {
+  it("while draining, running requests continue; the public listener has no /status, the admin listener no chat", async (t) => {
     const { behaviour, finish } = held();
     const { gateway } = await bench(t, behaviour);
     const admin = gateway.gateway.adminAddress()!;

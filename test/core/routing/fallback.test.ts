@@ -1,6 +1,6 @@
-// Fallback without a network and without waiting, as far as fallback-gateway.test.ts cannot see it:
-// times, turns of the event loop, whom the breaker blames, and what a client pays that leaves
-// before anything came, by what its provider had at that moment.
+// Fallback without network and waits, where fallback-gateway.test.ts cannot see it: times, turns of
+// the event loop, which model the breaker blames, and what a client pays that leaves before any
+// output, by the state of its provider at that moment.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -34,7 +34,7 @@ function start({ models, clock }: Lab, hooks: Partial<RequestContext> = {}, chat
     return undefined;
   };
   const result = completeWithFallback(chat, models, deliver, {
-    config: {} as never, // only extensions look into it
+    config: {} as never, // Only extensions read the configuration.
     cancel,
     endsAt: clock.monotonic() + 900_000,
     account: "acme",
@@ -51,7 +51,7 @@ function start({ models, clock }: Lab, hooks: Partial<RequestContext> = {}, chat
   return { result, cancel, delivered };
 }
 
-/** Waits until a timer runs, and moves the clock on. */
+/** Waits until a timer is pending, and advances the clock. */
 async function pass({ clock }: Lab, ms: number): Promise<void> {
   for (let i = 0; i < 5; i += 1) await turn();
   clock.advance(ms);
@@ -67,7 +67,7 @@ async function failure(run: Run): Promise<CompletionFailed> {
 }
 
 describe("completeWithFallback", () => {
-  it("gives other work a turn before each step of a large request", async () => {
+  it("yields to other work before each step of a large request", async () => {
     const world = lab({ a: [reply("Hi.")] });
     const run = start(world, { large: true });
     await turn();
@@ -84,7 +84,7 @@ describe("completeWithFallback", () => {
     assert.deepEqual(world.asked, []);
   });
 
-  it("waits between half and all of backoff_ms, and twice as long the next time", async () => {
+  it("waits between half of backoff_ms and all of it, and twice as long the next time", async () => {
     const retry = { max_retries: 2, backoff_ms: 1_000, max_wait_ms: 3_000 };
     const world = lab({ a: [refuse(500), refuse(500), reply("Hi.")] }, { retry });
     const run = start(world);
@@ -99,7 +99,7 @@ describe("completeWithFallback", () => {
   });
 });
 
-/** A provider that never gets the request. */
+/** A provider that the request never reaches. */
 const unsent: Answer = ({ cancel }) =>
   new Promise((_, reject) => cancel.onAbort(() => reject(cancel.reason as Error)));
 
@@ -139,7 +139,7 @@ describe("completeWithFallback, cancelled", () => {
     [6_000, 0],
     [TIMEOUTS.connect_ms, 1],
   ] as const)
-    it(`blames ${ofUnsent} providers whose total_ms of ${total_ms} is over before they had the request`, async () => {
+    it(`blames ${ofUnsent} providers if total_ms of ${total_ms} ends before the request is sent`, async () => {
       const timeouts = { total_ms };
       const row = { vendor: "generic", dialect: "openai", base_url: "http://lab/v1", timeouts };
       const ofAll = { timeouts: { ...TIMEOUTS, total_ms } };
@@ -158,7 +158,7 @@ describe("completeWithFallback, cancelled", () => {
     });
 });
 
-/** This answer; `ended` is called in the turn after the end of its body. */
+/** This answer. `ended` is called in the turn after its body ends. */
 const ending =
   (answer: Answer, ended: () => void): Answer =>
   async (request) => {
@@ -170,7 +170,7 @@ const ending =
     return { ...response, body: body() };
   };
 
-it("a whole reply has no deadline while it waits for its turn to be parsed", async () => {
+it("a whole reply has no deadline while it waits to be parsed", async () => {
   const large = reply("x".repeat(512 * 1024));
   const world: Lab = lab({ a: [ending(large, () => world.clock.advance(600_000))] });
   const { finishReason } = await start(world).result;
@@ -194,7 +194,7 @@ const CHAT = chatOf({ model: "m", messages: [{ role: "user", content: "12345678"
 const PROMPT = ["estimated", 2, 2_000_000n];
 const NOTHING = ["none", 0, 0n];
 
-/** A head of this status, and a body that does not come. */
+/** A response head with this status, whose body never arrives. */
 const headOnly =
   (status: number): Answer =>
   async ({ sent, cancel }) => {
@@ -208,7 +208,7 @@ const headOnly =
     return { status, headers: { get }, body: body() };
   };
 
-/** What is billed of these answers, during the last of which `reason` ends the request. */
+/** What is billed for these answers if `reason` ends the request during the last one. */
 async function billed(answers: readonly Answer[], reason: Error = new ClientGone()) {
   const retry = { max_retries: 5, backoff_ms: 1, max_wait_ms: 3_000 };
   const world = lab(
@@ -234,15 +234,15 @@ for (const [expected, answers] of [
       [unsent],
       [headOnly(429)],
       [refuse(500), unsent],
-      [refuse(500, null, { "retry-after": "2" })], // it leaves in the pause
+      [refuse(500, null, { "retry-after": "2" })], // the client leaves during the wait
     ],
   ],
 ] as const)
-  it(`a client that leaves before anything came pays ${expected === PROMPT ? "the prompt that a provider has" : "nothing that no provider has, or that was refused"}`, async () => {
+  it(`a client that leaves before any output pays ${expected === PROMPT ? "for a prompt that a provider has" : "nothing if no provider has the prompt or the provider rejected it"}`, async () => {
     for (const [index, each] of answers.entries())
       assert.deepEqual(await billed(each), expected, `row ${index}`);
   });
 
-it("a client that stays pays nothing for a request that fails", async () => {
+it("a client that stays pays nothing for a failed request", async () => {
   assert.deepEqual(await billed([silence], new Error("the gateway closes")), NOTHING);
 });

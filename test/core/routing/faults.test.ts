@@ -1,6 +1,6 @@
-// Every fault that a provider can show, for a client who named the model and for one who named an
-// alias, whole and streamed: how often each provider is asked, what the client gets, what the
-// operator is told, and that the gateway serves on. wire.md "Provider errors".
+// Every fault of a provider, for a client of the model and for a client of an alias, whole and
+// streamed: how often each provider is called, what the client gets, what the operator's log says,
+// and that the gateway keeps serving. wire.md "Provider errors".
 
 import { describe } from "node:test";
 import { gzipSync } from "node:zlib";
@@ -39,7 +39,9 @@ const late: Behaviour = (asked) => {
     speak("Fine.")(asked);
   });
 };
-/** Each event is a chunk of its own, all of them in one packet: one is read right after the other. */
+/**
+ * Each event is its own chunk, all in one packet, so each is read directly after the previous one.
+ */
 const together =
   (...events: unknown[]): Behaviour =>
   ({ res }) => {
@@ -64,27 +66,27 @@ const headersOnly: Behaviour = ({ res, body }) => {
     .writeHead(200, { "content-type": body["stream"] ? "text/event-stream" : "application/json" })
     .flushHeaders();
 };
-/** Begins a body that is longer, with this status, and then does this. */
+/** Begins a longer body with this status, and then calls `then`. */
 const half =
   (code: number, then: "stays" | "breaks"): Behaviour =>
   ({ res, socket }) => {
     res.writeHead(code, { ...JSON_TYPE, "content-length": "99" });
     res.write("{", () => then === "breaks" && socket.resetAndDestroy());
   };
-/** Bytes that are no response of HTTP, or not all of one. */
+/** Bytes that are not a complete HTTP response, or not HTTP. */
 const bytes =
   (text: string): Behaviour =>
   ({ socket }) => {
     socket.write(text);
   };
 
-/** The fault is silence: the deadline that notices it, and the forms in which it is tried. */
+/** A silent provider: the timeout that notices it, and the forms in which it is tried. */
 const MUTE = { deadline: "first_token_ms" } as const;
 const STALLS = { deadline: "idle_ms" } as const;
 const WHOLE = { only: "whole" } as const;
 const STREAMED = { only: "streamed" } as const;
 const NO_CLOSE = { ...STREAMED, deadline: "closing_ms" } as const;
-/** How often the first model is asked; what clients get that name it, and that name the alias. */
+/** How often the first model is tried, and what clients of the model and of the alias get. */
 const FINE = [1, "ok", "a"] as const;
 const FINE_AGAIN = [2, "ok", "a"] as const;
 const OVERLOADED = [2, "model_overloaded", "b"] as const;

@@ -12,23 +12,23 @@ export interface Row {
   readonly fault: string;
   readonly behaviour: () => Behaviour;
   readonly only?: "whole" | "streamed";
-  /** How often the faulty model's provider is asked. */
+  /** How often the faulty model's provider is called. */
   readonly tries: number;
   /**
-   * What a client who named the model gets: "ok", an error's code, or the code of an error inside
-   * the stream.
+   * What a client of the model gets: "ok", an error's code, or the code of an error inside the
+   * stream.
    */
   readonly named: string;
-  /** What a client of the alias gets: the model that served, or an error as above. */
+  /** What a client of the alias gets: the serving model, or an error as above. */
   readonly alias: string;
-  /** The other candidate's provider is asked as well. */
+  /** Whether the other candidate's provider is called as well. */
   readonly falls: boolean;
   readonly retryAfter?: string;
-  /** Where the fault is silence: the deadline that is soon over. No other bounds a busy machine. */
+  /** If the fault is silence: the timeout to shorten. The others stay long for a busy machine. */
   readonly deadline?: "first_token_ms" | "idle_ms" | "closing_ms";
 }
 
-/** The behaviour is made anew for each request's test. */
+/** The behaviour is created anew for each request. */
 export const fault = (
   name: string,
   [tries, named, alias]: readonly [tries: number, named: string, alias: string],
@@ -37,14 +37,14 @@ export const fault = (
 ): Row => ({ fault: name, behaviour, tries, named, alias, falls: alias === "b", ...more });
 
 /**
- * The deadlines of an attempt whose fault is not silence. They are longer than the tests wait for
- * an answer: such a fault must be noticed without a deadline.
+ * The deadlines of an attempt whose fault is not silence. They are longer than the tests wait for a
+ * response, so such a fault must be noticed without a deadline.
  */
 const PATIENCE_MS = 10 * ANSWER_MS;
 const PATIENCE = { first_token_ms: PATIENCE_MS, idle_ms: PATIENCE_MS, closing_ms: PATIENCE_MS };
 const BRIEF_MS = 150;
 
-/** What the operator is told of a fault: of each attempt, and of the reply that was cut. */
+/** Checks the log's lines about a fault: one for each attempt, and one for a reply that was cut. */
 function assertDiagnosed({ named, tries }: Row, { gateway }: Bench, requestId: string | null) {
   const { diagnostics } = gateway;
   assert.ok(!JSON.stringify(diagnostics).includes("sk-provider"));
@@ -59,7 +59,9 @@ function assertDiagnosed({ named, tries }: Row, { gateway }: Bench, requestId: s
   assert.equal(cut?.["request_id"], isCut ? requestId : undefined);
 }
 
-/** A client that names the faulty model gets no fallback, and waits only for a fault of silence. */
+/**
+ * A client that names the faulty model gets no fallback, and waits only if the fault is silence.
+ */
 async function assertByName(row: Row, streaming: boolean, made: Bench) {
   const { named, retryAfter, tries } = row;
   const from = performance.now();
@@ -85,13 +87,13 @@ async function assertByAlias(row: Row, streaming: boolean, { gateway, first, sec
   assert.equal(after.status, 200, "the gateway serves on");
 }
 
-/** A clock with 50 ms in the place of a second, which is how long a refusal's body is awaited. */
+/** A clock on which a second takes 50 ms: a refusal's body is awaited for one second. */
 const brisk = {
   after: (ms: number, listener: () => void) =>
     unhurriedClock.after(ms === 1_000 ? 50 : ms, listener),
 };
 
-/** Tries it whole and streamed, where it can be. */
+/** Tries the fault whole and streamed, if it has both forms. */
 export function tryFault(row: Row): void {
   for (const streaming of [false, true]) {
     if (row.only !== undefined && streaming !== (row.only === "streamed")) continue;

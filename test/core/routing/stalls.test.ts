@@ -1,8 +1,8 @@
-// One request, or one reply of a provider, that was made to stop the process: whatever it is
-// answered with, no turn of the event loop is long, so that everybody else is served meanwhile. The
-// bounds in milliseconds are for a machine that is busy with other tests. Alone, on two cores, each
-// of these takes less than 250 ms; without the bounds on what a text may hold each takes 3 to 20
-// seconds. Bodies have their full size where LONG_TESTS is set, and some a third of it elsewhere.
+// One hostile request or provider reply must not block the process: whatever the answer, no turn of
+// the event loop is long, so that other clients are served meanwhile. The bounds in milliseconds
+// allow for a machine that is busy with other tests. Alone, on two cores, each case takes less than
+// 250 ms; without the bounds on the contents of a text each takes 3 to 20 seconds. Bodies have
+// their full size with LONG_TESTS; otherwise some have a third of it.
 
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -29,10 +29,10 @@ import { suiteScope } from "../../support/scope.ts";
 
 const WORST_MS = 2_500;
 const MiB = 1024 * 1024;
-/** A number of events: all of them where LONG_TESTS is set. */
+/** A number of events: all of them with LONG_TESTS, else a third. */
 const many = (count: number): number => (LONG ? count : Math.ceil(count / 3));
 
-/** A model of each format has the name of the format. */
+/** For each format, the model is named after it. */
 const MODEL = {
   reasoning: true,
   context_tokens: 100_000_000,
@@ -55,7 +55,7 @@ before(async () => {
   gateway = await startGateway(scope, config);
 });
 
-/** The longest that this process worked in one turn of the event loop: its own time, in ms. */
+/** Returns the longest CPU time of this process in one turn of the event loop, in ms. */
 function watchTurns(): () => number {
   let last = busyMs();
   let worst = 0;
@@ -73,10 +73,10 @@ function watchTurns(): () => number {
   };
 }
 
-/** Sends the text as a chat request; the provider answers `reply`, absent: a short one. */
+/** Sends the text as a chat request. `reply`: of the provider; absent: a short one. */
 async function measure(body: string, reply?: Reply) {
   answer(reply);
-  writeFileSync("/proc/self/clear_refs", "5"); // its height is counted from here
+  writeFileSync("/proc/self/clear_refs", "5"); // resets the peak memory
   const before = heightOf(process.pid);
   const worst = watchTurns();
   const response = await gateway.chat(body);
@@ -88,7 +88,7 @@ async function measure(body: string, reply?: Reply) {
 const codeIn = (text: string) => /"code":"(\w+)"/.exec(text)?.[1];
 const paramIn = (text: string) => /"param":"([^"]+)"/.exec(text)?.[1];
 
-/** Sends the request: what the client gets, and that nobody else would be kept waiting. */
+/** Sends the request, and checks the response and that no other client would wait. */
 async function assertQuick(
   body: string,
   expected: readonly [status: number, code?: string],
@@ -103,12 +103,12 @@ async function assertQuick(
 
 describe("a request below max_body_bytes", () => {
   const SIZE = LONG ? FULL_SIZE : 4_000_000;
-  it("words do not keep others waiting", async () => {
+  it("does not delay others by its words", async () => {
     const words = `{"role":"user","content":"${"a ".repeat(SIZE / 2)}"}`;
     await assertQuick(request("", words)("demo"), [200]);
   });
 
-  /** So many values in an object: itself, a list, and the list's. */
+  /** `count` values in an object: the object itself, a list, and the list's elements. */
   const valuesOf = (count: number) => `{"a":[${listOf(count - 2, () => "1")}]}`;
   const textOf = (length: number) => `{"a":"${"x".repeat(length)}"}`;
   const tools = (count: number, parameters: (at: number) => string, more = "") =>
@@ -127,7 +127,7 @@ describe("a request below max_body_bytes", () => {
     ],
     ["more than 1 MiB in five tools", tools(5, () => textOf(250_000)), parametersOf(4)],
   ] as const) {
-    it(`${name}: 400 that says where`, async () => {
+    it(`${name}: 400 that states the position`, async () => {
       const { status, text } = await measure(request(more)("anthropic"));
       assert.deepEqual([status, codeIn(text), paramIn(text)], [400, "invalid_value", param]);
       assert.match(text, /expected at most \d+ (values|characters of JSON)/);
@@ -141,7 +141,7 @@ describe("a request below max_body_bytes", () => {
       await assertQuick(request(most)(model), [200]);
   });
 
-  it("a long honest history passes: 5,000 messages, a megabyte of JSON as a tool's result", async () => {
+  it("a long legitimate history passes: 5,000 messages, a megabyte of JSON as a tool's result", async () => {
     const result = JSON.stringify(
       JSON.stringify(
         Array.from({ length: 10_000 }, (_, id) => ({
@@ -161,7 +161,7 @@ describe("a request below max_body_bytes", () => {
       await assertQuick(body(model), [200]);
   });
 
-  it("an image's address of megabytes that is malformed is the client's fault", async () => {
+  it("a malformed image address of megabytes is an error of the client", async () => {
     const url = `data:x${";a".repeat(4 * MiB)}`;
     const image = `{"role":"user","content":[{"type":"image_url","image_url":{"url":"${url}"}}]}`;
     for (const model of ["anthropic", "gemini"])
@@ -169,7 +169,7 @@ describe("a request below max_body_bytes", () => {
   });
 });
 
-/** JSON.stringify of later Node lines does not recurse, so nothing is too deep for it. */
+/** JSON.stringify of later Node versions does not recurse, so no nesting is too deep for it. */
 const WRITES_ANY_DEPTH = (() => {
   try {
     return JSON.stringify(JSON.parse(nested(200_000))).length > 0;
@@ -191,10 +191,12 @@ describe("a reply of a provider", () => {
   type Expected = readonly [status: number, code?: string];
   const DELIVERED: Expected = [200];
   const REFUSED: Expected = [503, "upstream_error"];
-  /** Passed on as it is, where the line of Node can. */
+  /** Passed on unchanged if this Node version can. */
   const TOO_DEEP = WRITES_ANY_DEPTH ? DELIVERED : REFUSED;
 
-  /** The model's provider gives this reply: what the client gets, while others are served. */
+  /**
+   * The model's provider sends this reply. Checks the client's answer, and that others are served.
+   */
   function gives(name: string, expected: Expected, model: string, reply: () => Reply): void {
     it(`${name}: ${expected.join(" ")}, and others are served`, async () => {
       const made = reply();
@@ -247,7 +249,7 @@ describe("a reply of a provider", () => {
     events(`${"data:\n".repeat(SIZE / 6)}\n${END}`),
   );
 
-  it("an error's body that is nested as deeply as fits keeps its status's meaning", async () => {
+  it("the deepest nesting that fits into an error body does not change the meaning of its status", async () => {
     for (const body of [
       nested(30_000),
       `{"detail":${nested(30_000)}}`,

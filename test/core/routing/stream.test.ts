@@ -1,5 +1,5 @@
-// From the texts of events to parts: what is delivered, when, and what an error changes. And how
-// large a reply may be (server.max_reply_bytes), whole or put together of a stream.
+// From the texts of events to parts: what is delivered, when, and the effect of an error. And how
+// large a reply may be (server.max_reply_bytes), whole or assembled from a stream.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -41,8 +41,8 @@ const usage: Part = {
 };
 
 /**
- * Events are lists of parts, as JSON; `{"error":true}` is a provider's error, `{"bug":true}` one of
- * ours.
+ * Events are lists of parts, as JSON; `{"error":true}` is a provider's error, `{"bug":true}` a bug
+ * of the gateway.
  */
 function setUp() {
   const meter = new Meter(chatOf(), () => 0);
@@ -58,7 +58,7 @@ function setUp() {
 }
 
 describe("the decoding of a stream's events", () => {
-  it("gives out nothing before the first content", () => {
+  it("emits nothing before the first content", () => {
     const { decoding, say } = setUp();
     assert.equal(say([usage]), false);
     assert.deepEqual(decoding.takeParts(), []);
@@ -67,7 +67,7 @@ describe("the decoding of a stream's events", () => {
     assert.deepEqual(decoding.takeParts(), []);
   });
 
-  it("decodes no further event after a bug of this program", () => {
+  it("decodes no further event after a bug of the gateway", () => {
     const { decoding, say } = setUp();
     say([text("a")], { bug: true }, [usage]);
     assert.deepEqual(decoding.takeParts(), [text("a")]);
@@ -82,7 +82,7 @@ describe("the decoding of a stream's events", () => {
     ["10000 tool calls", [], [call("x".repeat(10_240_000))]], // each KiB of an id is one more
     ["4 MiB without content", silent, silent],
   ] as const)
-    it(`refuses more than ${what}`, () => {
+    it(`rejects more than ${what}`, () => {
       const { decoding, say } = setUp();
       say(...within);
       assert.equal(decoding.error, undefined);
@@ -90,7 +90,7 @@ describe("the decoding of a stream's events", () => {
       assert.ok(String(decoding.error).endsWith(`more than ${what}`), String(decoding.error));
     });
 
-  it("takes 4 MiB after the first content, and of events without parts", () => {
+  it("accepts 4 MiB after the first content, and in events without parts", () => {
     const { decoding, say } = setUp();
     decoding.push([`[${" ".repeat(5_000_000)}]`]); // nothing of it is kept
     say(...silent, [text("a")], ...silent);
@@ -100,7 +100,7 @@ describe("the decoding of a stream's events", () => {
 
 const event = (words: string): Buffer => Buffer.from(`data: ${JSON.stringify([text(words)])}\n\n`);
 
-/** Pumps what `body` yields, with deadlines on `clock`. */
+/** Pumps the output of `body`, with deadlines on `clock`. */
 function pumped(body: (cancel: Cancel) => AsyncGenerator<Uint8Array>, deliver: TakeParts) {
   const cancel = new Cancel();
   const clock = createFakeClock();
@@ -117,7 +117,7 @@ function pumped(body: (cancel: Cancel) => AsyncGenerator<Uint8Array>, deliver: T
   return { done, clock };
 }
 
-it("the pump delivers nothing that comes once the attempt was ended", async () => {
+it("the pump delivers nothing that arrives after the attempt has ended", async () => {
   const delivered: (readonly Part[])[] = [];
   async function* body(cancel: Cancel): AsyncGenerator<Uint8Array> {
     yield event("a");
@@ -133,7 +133,7 @@ it("the pump delivers nothing that comes once the attempt was ended", async () =
   assert.deepEqual(delivered, [[text("a")]]);
 });
 
-it("the pump starts no deadline when a client has room once the attempt was ended", async () => {
+it("the pump starts no deadline if a client gets room after the attempt has ended", async () => {
   let makeRoom = (): void => undefined;
   const room = new Promise<void>((resolve) => {
     makeRoom = resolve;
@@ -149,7 +149,7 @@ it("the pump starts no deadline when a client has room once the attempt was ende
   assert.equal(clock.pending(), 0);
 });
 
-it("a refusal's body has a second of its own, whatever time its attempt has, and ends with the refusal", () => {
+it("a refusal's body gets one second, whatever time the attempt has left, and ends with the refusal", () => {
   const clock = createFakeClock();
   const expired: string[] = [];
   const times = { timeouts: TIMEOUTS, attemptMs: 500 };
@@ -162,7 +162,7 @@ it("a refusal's body has a second of its own, whatever time its attempt has, and
   assert.deepEqual([expired, clock.pending()], [["model_overloaded"], 0]);
 });
 
-it("a deadline that is over because this process stood still waits for the figures that have arrived meanwhile", async (t) => {
+it("a deadline that expires while this process is suspended waits for figures that have arrived", async (t) => {
   const clock = timersOnCall(4_321);
   const over = { timeouts: { closing_ms: 4_321 } };
   const finished = stream([chunk({ content: "Once" }), chunk({}, "stop")], "open");
@@ -170,20 +170,20 @@ it("a deadline that is over because this process stood still waits for the figur
   const asked = { stream: true, stream_options: { include_usage: true } };
   const reply = await chat({ model: "m", messages: user("hi"), ...asked });
   (await provider.nth(0)).res.end(sse(usageChunk({ prompt_tokens: 70 })));
-  await new Promise(process.nextTick); // they are written, and not yet read
+  await new Promise(process.nextTick); // they are written, but not read yet
   clock.fire();
   const { chunks } = await readStream(reply);
   assert.equal(chunks.at(-1)!.usage.prompt_tokens, 70);
 });
 
-it("a deadline that is over because this process stood still waits for what has its own turn of the event loop, and then for nothing", async () => {
+it("a deadline that expires while this process is suspended waits for data with its own turn, and no longer", async () => {
   const clock = createFakeClock();
   const expired: string[] = [];
   const times = { timeouts: TIMEOUTS, attemptMs: undefined };
   const deadlines = new Deadlines(clock, times, ({ message }) => expired.push(message));
   deadlines.restart("idle_ms");
   clock.advance(TIMEOUTS.idle_ms);
-  await Promise.resolve().then(() => ownTurn()); // It is read after the timers.
+  await Promise.resolve().then(() => ownTurn()); // Reading comes after the timers.
   deadlines.restart("idle_ms");
   for (let turns = 0; turns < 3; turns += 1) await turn();
   assert.deepEqual(expired, []);
@@ -195,7 +195,7 @@ it("a deadline that is over because this process stood still waits for what has 
 const BOUND = 20_000;
 const TEXT = "x".repeat(30_000);
 
-/** A whole reply of exactly so many bytes. */
+/** A whole reply of exactly this many bytes. */
 function replyOf(bytes: number): string {
   const text = JSON.stringify(completion({ content: "" }));
   return text.replace('"content":""', `"content":"${"y".repeat(bytes - text.length)}"`);
@@ -212,7 +212,9 @@ async function serving(t: TestContext, behaviour: Behaviour, model: object = {})
     }),
   );
   const ask = (more: object = {}) => gw.chat({ model: "m", messages: user("hi"), ...more });
-  /** The reply is refused; the operator is told why, the client is not. The breaker hears nothing. */
+  /**
+   * The reply is rejected: the operator is told why, the client is not, and no failure is counted.
+   */
   const refused = async () => {
     const response = await ask();
     const { error } = await json(response);
@@ -226,7 +228,7 @@ async function serving(t: TestContext, behaviour: Behaviour, model: object = {})
 }
 
 describe("server.max_reply_bytes", () => {
-  it("passes a whole reply of exactly so many bytes, and refuses one more", async (t) => {
+  it("accepts a whole reply of exactly that size, and rejects one byte more", async (t) => {
     const passing = await serving(t, status(200, replyOf(BOUND)));
     const { choices } = await json(await passing.ask());
     assert.ok(choices[0].message.content.length > BOUND - 1_000);
@@ -234,7 +236,7 @@ describe("server.max_reply_bytes", () => {
     await refused();
   });
 
-  it("bounds a stream that is put together for a client that wants it whole", async (t) => {
+  it("bounds a stream that is assembled for a client without streaming", async (t) => {
     const large = stream([chunk({ content: TEXT }), chunk({}, "stop")]);
     const { refused } = await serving(t, large, { stream_only: true });
     await refused();

@@ -1,5 +1,5 @@
-// A gateway with two providers: the first one does what a test tells it, the second one is well.
-// What a client of it gets.
+// A gateway with two providers: the test sets the first one's behaviour, the second one is healthy.
+// And what a client of the gateway gets.
 
 import assert from "node:assert/strict";
 import type { Clock } from "../../../src/core/clock.ts";
@@ -26,16 +26,16 @@ import { within } from "../../support/wait.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-/** An error as a provider says it. */
+/** An error in a provider's format. */
 export const failure = (message: string, more: object = {}) => ({ error: { message, ...more } });
 
-/** A refusal with Retry-After. */
+/** An error response with Retry-After. */
 export const refusing = (code: number, retryAfter: string): Behaviour =>
   status(code, {}, { ...JSON_TYPE, "retry-after": retryAfter });
 
 /**
- * Model a at the first URL, b and c at the second; x is [a, b]. Deadlines are the test's: on a busy
- * machine a provider that is well has the time that it takes.
+ * Model a is at the first URL, b and c at the second; x is [a, b]. Deadlines are the tests' own, so
+ * that a healthy provider has enough time on a busy machine.
  */
 const settingsOf = (first: string, second: string, over: object): object =>
   merge(
@@ -53,14 +53,14 @@ const settingsOf = (first: string, second: string, over: object): object =>
   ) as object;
 const WELL = { b: speak("Rescued."), c: speak("Also well.") };
 
-/** What a fault is tried at. */
+/** What the tests of a fault work with. */
 export interface Bench {
   readonly gateway: RunningGateway;
   readonly first: Provider;
   readonly second: Provider;
 }
 
-/** Model a is at a provider that does what it is told. */
+/** Model a is at a provider with this behaviour. */
 export async function bench(
   t: Scope,
   behaviour: Behaviour,
@@ -73,20 +73,20 @@ export async function bench(
   return { gateway: await startGateway(t, settings, time), first, second };
 }
 
-/** Of the codes that are not about the model. */
+/** The `param` of error codes that are not about the model. */
 const PARAMS: Readonly<Record<string, string | null>> = {
   context_length_exceeded: "messages",
   content_filter: "messages",
   upstream_rejected: null,
 };
 
-/** Asserts that an error, before a stream or in it, says nothing of the provider. */
+/** Asserts that an error, before or inside a stream, reveals nothing of the provider. */
 function assertDiscreet(error: { request_id: string }, { headers }: ChatAnswer): void {
   assert.equal(error.request_id, headers.get("x-request-id"));
   assert.ok(!/sk-provider|127\.0\.0\.1|10\.0\.0\.1|\blab\b|\bother\b/.test(JSON.stringify(error)));
 }
 
-/** Asserts that a refusal is as it must be. Returns its code. */
+/** Asserts that an error response is well-formed. Returns its code. */
 async function codeOf(response: ChatAnswer): Promise<string> {
   const { error } = await json(response);
   const isClients = error.code in PARAMS;
@@ -142,8 +142,8 @@ export async function outcome(gateway: RunningGateway, model: string, streaming 
 }
 
 /**
- * "m" is of this vendor, whose provider does what it is told; "both" is an alias for it and
- * then "next", which is well.
+ * "m" is of this vendor, and its provider has this behaviour; "both" is an alias for it and then
+ * "next", which is healthy.
  */
 export async function vendorBench(
   t: Scope,
@@ -163,7 +163,7 @@ export async function vendorBench(
     breaker: { failures: 2, cooldown_ms: 10_000 },
   });
   const gateway = await startGateway(t, merge(config, over) as object, time);
-  /** Status, and the model that served or the code of the error. */
+  /** Returns the status, and the model that served or the code of the error. */
   async function ask(model: string, content = "hi", streaming = false): Promise<string> {
     const response = await gateway.chat({ model, stream: streaming, messages: user(content) });
     if (response.headers.get("content-type")?.startsWith("text/event-stream")) {

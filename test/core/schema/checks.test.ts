@@ -1,5 +1,5 @@
-// Checks of values, as far as no request, reply or configuration of other tests shows them: words
-// of refusals, bounds, the first issue or every one, paths, and JSON Schemas.
+// Checks of values, where no request, reply or configuration of other tests covers them: messages,
+// bounds, the first issue or all of them, paths, and JSON Schemas.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -28,19 +28,19 @@ import {
 } from "../../../src/core/schema/checker.ts";
 import { thrownBy } from "../../support/wait.ts";
 
-/** An issue, its path as text. */
+/** An issue with its path as text. */
 type Issue = readonly [path: string, code: IssueCode, message: string];
 
-/** The issues of a refusal. Fails if the value is accepted or another error is thrown. */
+/** The issues of a rejected value. Fails if it is accepted or another error is thrown. */
 const issuesOf = (check: Check<unknown>, value: unknown, all = false): Issue[] =>
   thrownBy(ValidationError, () => check(value, all)).issues.map(
     (issue) => [pathText(issue.path), issue.code, issue.message] as const,
   );
 
-/** What a refusal has to say. Without a path: the value itself is at fault. */
+/** The expected issue. Without a path it is about the value itself. */
 type Expected = readonly [code: IssueCode, message: string, path?: string];
 
-/** Asserts that the value is refused with this one issue. */
+/** Asserts that the value is rejected with this one issue. */
 const refused = (check: Check<unknown>, value: unknown, ...[code, message, path = ""]: Expected) =>
   assert.deepEqual(issuesOf(check, value), [[path, code, message]]);
 
@@ -61,7 +61,7 @@ const parsed = (text: string): unknown => JSON.parse(text);
 const x = string({ pattern: /^x$/, expected: "x" });
 const whole = number({ integer: true });
 const bug = new TypeError("a bug");
-/** A check that has a bug. */
+/** A check with a bug. */
 const broken = refine(string(), () => {
   throw bug;
 });
@@ -78,7 +78,7 @@ it("a name that is __proto__ pollutes nothing", () => {
 
 const wrongTag = (got: string) => `expected one of "text", "mark", got ${got}`;
 
-describe("a value is refused", () => {
+describe("a value is rejected", () => {
   for (const [check, value, message, path] of [
     [array(string(), { min: 1 }), [], "expected at least 1 element, got 0"],
     [array(string(), { min: 2 }), ["a"], "expected at least 2 elements, got 1"],
@@ -95,7 +95,7 @@ describe("a value is refused", () => {
     ),
     [jsonObject({ maxValues: 2 }), { a: 1, b: 2 }, "expected at most 2 values"],
     [jsonObject({ maxChars: 6 }), { a: 12 }, "expected at most 6 characters of JSON"],
-    // A value of up to 60 characters is shown whole, a longer one cut, a secret not at all.
+    // A value of up to 60 characters is shown whole, a longer one truncated, a secret never.
     [x, "y".repeat(58), `expected x, got "${"y".repeat(58)}"`],
     [x, "y".repeat(59), `expected x, got "${"y".repeat(56)}...`],
     [string({ pattern: /^x$/, expected: "x", secret: true }), "CANARY", "expected x"],
@@ -103,10 +103,10 @@ describe("a value is refused", () => {
     [number(), JSON.parse("1e400"), "expected a number, got Infinity"],
     [whole, 2 ** 53, "expected an integer below 2^53, got 9007199254740992"],
   ] as const)
-    it(`with the words: ${message.slice(0, 60)} (${path ?? "the root"})`, () =>
+    it(`with the message ${message.slice(0, 60)} (${path ?? "the root"})`, () =>
       refused(check, value, "invalid_value", message, path));
 
-  it("as of another type, whose words name all that it may be of, or as absent", () => {
+  it("as having the wrong type, with all allowed types listed, or as absent", () => {
     refused(union, 1, "invalid_type", "expected a string or an array or an object, got a number");
     refused(nullable(number()), undefined, "invalid_type", "expected a number, got nothing");
   });
@@ -120,13 +120,13 @@ describe("a value is refused", () => {
       refused(check, value, "missing_required_parameter", "is required", path));
 });
 
-// How deep: core/chat/request-checks.test.ts.
-it("objects of any shape are bounded at their limits, and not before", () => {
+// core/chat/request-checks.test.ts tests the depth limit.
+it("objects of any shape are accepted up to exactly their limits", () => {
   assert.ok(jsonObject({ maxValues: 2, maxChars: 7 })({ a: 1 }));
 });
 
 describe("issues", () => {
-  it("without `all` are the first one, and nothing is looked at after it", () => {
+  it("without `all` are the first one, and nothing after it is checked", () => {
     let looked = 0;
     const counting = refine(string(), (text) => {
       looked += 1;
@@ -140,7 +140,7 @@ describe("issues", () => {
     assert.equal(looked, 1);
   });
 
-  it("with `all` are all of them, in order, nothing twice", () => {
+  it("with `all` are all of them, in order, without duplicates", () => {
     const list = array(object({ n: number({ min: 0 }) }, { strict: true }));
     const deep = object({ a: string(), list, map: record(boolean()) }, { strict: true });
     const map = { x: 1, y: true, z: null };
@@ -158,7 +158,7 @@ describe("issues", () => {
     );
   });
 
-  it("with `all` are gathered through every check that is made of others", () => {
+  it("with `all` are collected through every composite check", () => {
     const two = object({ x: string(), y: string() });
     const wrapped: Record<string, Check<unknown>> = {
       optional: optional(two),
@@ -172,7 +172,7 @@ describe("issues", () => {
       assert.equal(issuesOf(each, { x: name === "variant" ? "k" : 1, y: 2 }, true).length, 2, name);
   });
 
-  it("are not made of an error that is no ValidationError, nor does what drops a wrong value hide it", () => {
+  it("are not made of errors other than ValidationError, even by checks that drop invalid values", () => {
     for (const [check, all] of [
       [object({ a: broken }), false],
       [object({ a: broken }), true],
@@ -185,8 +185,8 @@ describe("issues", () => {
   });
 });
 
-// Other schemas: what is published of requests, replies and the configuration.
-it("null beside a const is a schema of its own; what is never an error has no schema", () => {
+// Other tests compare the published schemas of requests, replies and the configuration.
+it("null beside a const has its own schema; what never fails has none", () => {
   const one = nullable(refine(number(), (n) => n, { const: 1 }));
   assert.deepEqual(one.schema, { anyOf: [{ type: "number", const: 1 }, { type: "null" }] });
   assert.deepEqual(lenient(string()).schema, {});
@@ -205,7 +205,7 @@ describe("paths and messages", () => {
   ] as const)
     it(`${JSON.stringify(path)} is ${text || "empty"}`, () => assert.equal(pathText(path), text));
 
-  it("a ValidationError's message is one line a fault, with the path if there is one", () => {
+  it("a ValidationError's message has one line per issue, with the path if there is one", () => {
     assert.throws(() => object({ a: string(), b: string() })({ a: 1 }, true), {
       message: "a: expected a string, got a number\nb: is required",
     });
@@ -213,13 +213,13 @@ describe("paths and messages", () => {
     assert.equal(issueText(fault), "is wrong");
   });
 
-  it("a ValidationError has no stack, and leaves that of other errors as it was", () => {
+  it("a ValidationError has no stack, and other errors keep theirs", () => {
     const error = new ValidationError([{ path: ["a"], code: "invalid_value", message: "no" }]);
     assert.equal(error.stack, "Error: a: no");
     assert.match(new Error("other").stack!, /\n {4}at /);
   });
 
-  it("fail throws one fault, by default at the root", () => {
+  it("fail throws one issue, by default at the root", () => {
     const atRoot = (error: unknown) =>
       error instanceof ValidationError && error.issues.length === 1 && !error.issues[0]!.path[0];
     assert.throws(() => fail("invalid_value", "no"), atRoot);

@@ -1,5 +1,5 @@
-// Large JSON, in steps that let others have their turn: texts are parsed, and long lists checked
-// ahead, with the result and the issues of one step.
+// Large JSON in steps that yield to other work: texts are parsed and long lists checked ahead, with
+// the same result and issues as in one step.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
@@ -24,12 +24,12 @@ const jsonExcess = installed.filled(slots.jsonExcess);
 const retain = (): void => undefined;
 const onesOf = (count: number): string => JSON.stringify(Array<number>(count).fill(1));
 
-it("parseText counts the values of a large text only if something counts them", () => {
+it("parseText counts the values of a large text only if a counter is set", () => {
   const json = runSync(parseText(onesOf(LARGE_CHARS), 1_000, { jsonExcess: undefined, retain }));
   assert.equal((json as unknown[]).length, LARGE_CHARS);
 });
 
-it("parseText can stop before and after the parse of a large text, whose values it has counted then", () => {
+it("parseText can stop before and after it parses a large text, and has then counted its values", () => {
   const text = onesOf(LARGE_CHARS);
   assert.equal(isLarge(text), true);
   const retained: number[] = [];
@@ -56,14 +56,14 @@ it("checkInSteps can stop between elements", () => {
   assert.equal(stops, 20);
 });
 
-it("checkInSteps leaves the value as it came, for others who read it", () => {
+it("checkInSteps leaves the value unchanged for its other readers", () => {
   const value = { name: "x", list: listOf(3) };
   const before = structuredClone(value);
   ahead(value);
   assert.deepEqual(value, before);
 });
 
-it("a chat completion gives the same in steps as at once, for requests that are right and wrong", (t) => {
+it("a chat completion has the same result in steps as at once, valid or invalid", (t) => {
   const seed = Date.now() % 1_000_000;
   t.diagnostic(`seed ${seed}`);
   const { pick, between } = createRandom(seed);

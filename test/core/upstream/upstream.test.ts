@@ -1,6 +1,6 @@
-// What goes out to a provider, and what is left of its answer where it is refused. What each of its
-// faults becomes is in ../routing/faults.test.ts. Then the body of its response, read piece by
-// piece, and pieces that are kept.
+// The request to a provider, and what remains of its response if that is rejected.
+// ../routing/faults.test.ts tests how each provider fault is reported. Then the body of the
+// response, read piece by piece, and stored pieces.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -24,7 +24,7 @@ import { addPiece } from "../../../src/core/pieces.ts";
 import { consume as consumeTo } from "../../../src/core/upstream/body.ts";
 import type { TakePiece, UpstreamBody } from "../../../src/core/upstream/transport.ts";
 
-it("fetch gets the request after it was reported as sent, and rejects with the reason of cancel", async () => {
+it("fetch gets the request after it is reported as sent, and rejects with the cancel reason", async () => {
   const order: string[] = [];
   const cancel = new Cancel();
   const request = {
@@ -58,7 +58,7 @@ async function answered(t: TestContext, behaviour: Behaviour, over: object = {})
 
 describe("a call", () => {
   it(
-    "carries the provider's key, asks for identity, and nothing of the client's headers",
+    "carries the provider's key, asks for identity encoding, and forwards no header of the client",
     POOLED_ONLY,
     async (t) => {
       const { provider } = await answered(t, speak("Hi."));
@@ -77,7 +77,7 @@ describe("a call", () => {
     },
   );
 
-  it("has the user agent that the operator states, and no other", async (t) => {
+  it("has the configured user agent only", async (t) => {
     const headers = { "User-Agent": "agent/1" };
     const { provider } = await answered(t, speak("Hi."), { providers: { lab: { headers } } });
     assert.equal(provider.asked[0]!.headers["user-agent"], "agent/1");
@@ -87,7 +87,7 @@ describe("a call", () => {
     ["text/html", "identity"],
     ["application/json", "gzip"],
   ] as const)
-    it(`whose answer, a 200 of ${mediaType}, is refused is not read on`, async (t) => {
+    it(`whose response, a 200 of ${mediaType}, is rejected stops reading it`, async (t) => {
       const begins: Behaviour = ({ res }) => {
         res.writeHead(200, { "content-type": mediaType, "content-encoding": encoding });
         res.write("<html>");
@@ -103,13 +103,13 @@ describe("a call", () => {
     ["Application/JSON; charset=UTF-8", `\ufeff${REPLY}`],
     ["Text/Event-Stream;charset=utf-8", `\ufeffdata: ${EVENT}\n\n`],
   ] as const)
-    it(`whose answer is ${mediaType}, with a byte order mark and no encoding, is read`, async (t) => {
+    it(`whose response is ${mediaType}, with a byte order mark and no encoding, is read`, async (t) => {
       const headers = { "content-type": mediaType, "content-encoding": "" };
       const { response } = await answered(t, status(200, text, headers));
       assert.equal((await json(response)).choices[0].message.content, "Hi.");
     });
 
-  it("that meets an error of our own is a bare 500, and its detail goes to the log", async (t) => {
+  it("that meets a bug of the gateway is a bare 500, with the detail in the log", async (t) => {
     const fetch: Fetch = () => Promise.reject(new TypeError("a bug that names sk-provider-secret"));
     const gateway = await startGateway(t, configFor("http://127.0.0.1:1", ["m"]), { fetch });
     const response = await gateway.chat({ model: "m", messages: user("hi") });
@@ -124,7 +124,7 @@ describe("a call", () => {
   });
 });
 
-it("addPiece keeps few pieces of many small ones, in their order", () => {
+it("addPiece joins many small pieces into few, in order", () => {
   const pieces: Uint8Array[] = [];
   const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, at) => (at * 7) % 251));
   for (const byte of bytes) addPiece(pieces, Buffer.from([byte]));
@@ -132,7 +132,7 @@ it("addPiece keeps few pieces of many small ones, in their order", () => {
   assert.deepEqual(Buffer.concat(pieces), bytes);
 });
 
-it("addPiece keeps large pieces as they are", () => {
+it("addPiece keeps large pieces unchanged", () => {
   const pieces: Uint8Array[] = [];
   const large = Buffer.alloc(64 * 1024, 1);
   for (const piece of [large, Buffer.from("a"), large]) addPiece(pieces, piece);
@@ -160,7 +160,7 @@ const rejects = (promise: Promise<unknown>, message: string) =>
   assert.rejects(within(promise, "the rejection"), { message });
 
 describe("consume", () => {
-  it("hands over nothing while there is no room", async () => {
+  it("passes nothing on while there is no room", async () => {
     let makeRoom = (): void => undefined;
     let taken = 0;
     const done = consume(Readable.from(bytesOf("a", "b")), () => {
@@ -174,7 +174,7 @@ describe("consume", () => {
     assert.equal(taken, 2);
   });
 
-  it("gives the pieces of all bodies together a budget in a pass of the event loop", async () => {
+  it("gives the pieces of all bodies together a time budget per pass of the event loop", async () => {
     const order: string[] = [];
     const reading = ["a", "b", "c"].map((name) =>
       consume(iterable("1", "2", "3"), () => {
@@ -193,13 +193,13 @@ describe("consume", () => {
     };
     setImmediate(look);
     await within(Promise.all(reading), "the end of all");
-    // The first piece of each may come before the budget is seen to be spent.
+    // The first piece of each body may come before the budget is known to be spent.
     assert.ok(passes >= 6, `${order.length} pieces in ${passes} passes`);
     assert.deepEqual(order.slice(-3), ["a", "b", "c"], "each has its turn");
   });
 
-  it("hands a piece that waits for its turn over before the failure after it", async () => {
-    /** Passes a piece, and fails before its reader has had a turn. */
+  it("passes on a piece that waits for its turn before the failure that follows it", async () => {
+    /** Passes on a piece, and fails before its reader has had a turn. */
     const passed = {
       each: (take: (bytes: Uint8Array) => unknown) => {
         take(Buffer.from("a"));
@@ -220,7 +220,7 @@ describe("consume", () => {
     }
   });
 
-  it("rejects with what the reader throws, abandons the body, and hands over nothing more", async () => {
+  it("rejects with the reader's error, abandons the body, and passes nothing more on", async () => {
     let abandoned = false;
     async function* body(): AsyncGenerator<Uint8Array> {
       try {

@@ -1,4 +1,4 @@
-// A request of JSON to any path of a gateway, for tests of the further client APIs.
+// A JSON request to any path of a gateway, for tests of the further client APIs.
 
 import { KEY } from "../../support/gateway.ts";
 

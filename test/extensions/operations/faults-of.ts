@@ -1,9 +1,9 @@
-// What is wrong with a configuration.
+// The faults of a configuration.
 
 import { pathText, ValidationError } from "../../../src/core/schema/checker.ts";
 import { checkConfig } from "../../support/config.ts";
 
-/** Its faults, `path: message`. */
+/** The faults, each as `path: message`. */
 export function faultsOf(config: object, env: Readonly<Record<string, string>> = {}): string[] {
   try {
     checkConfig(config, env);

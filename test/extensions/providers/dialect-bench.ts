@@ -1,5 +1,5 @@
-// A dialect without a gateway: what it writes as its provider sees it, and what its replies come
-// to, whole and streamed.
+// Tests a dialect without a gateway: what it sends to its provider, and the result of a reply,
+// whole and streamed.
 
 import assert from "node:assert/strict";
 import { keyHeaders } from "../../../src/core/routing/model.ts";
@@ -15,7 +15,7 @@ import { user } from "../../support/gateway.ts";
 import type { Asked } from "../../support/provider.ts";
 import { thrownBy } from "../../support/wait.ts";
 
-/** A call in a message of the assistant. */
+/** A call in an assistant message. */
 export const callOf = (id: string, name = "f", args = "{}") => ({
   id,
   type: "function",
@@ -26,19 +26,19 @@ export const resultOf = (tool_call_id: string, content: unknown = "1") => ({
   tool_call_id,
   content,
 });
-/** A message of the assistant with these calls. */
+/** An assistant message with these calls. */
 export const calling = (...tool_calls: readonly object[]): Record<string, any> => ({
   role: "assistant",
   content: null,
   tool_calls,
 });
-/** A message of the assistant with calls that have these ids, and their results. */
+/** An assistant message with calls that have these ids, and their results. */
 export const calledOf = (...ids: readonly string[]): Record<string, any>[] => [
   calling(...ids.map((id) => callOf(id))),
   ...ids.map((id) => resultOf(id)),
 ];
 
-/** A model with these settings, at a provider of this row. */
+/** A model with these settings, at a provider with this row. */
 export function targetOf(
   provider: object,
   model: { readonly upstream_model?: string; readonly reasoning?: boolean } = {},
@@ -47,7 +47,7 @@ export function targetOf(
   return { upstreamModel, reasoning, traits: traitsOf(provider, { reasoning, ...traits }) };
 }
 
-/** The request that goes out for these fields of the client's. */
+/** The provider's request for these fields of the client's. */
 export function askedBy(dialect: Dialect, fields: object, target: Target): Asked {
   const { tool_choice = "none", ...chat } = chatRequest({
     model: "x",
@@ -67,7 +67,7 @@ export function askedBy(dialect: Dialect, fields: object, target: Target): Asked
 
 const CHAT = chatRequest({ model: "x", messages: user("hi") });
 
-/** What the parts of a reply come to. Ids that were made up are "generated". */
+/** The result of the parts of a reply. Ids that the gateway made up are "generated". */
 export function replyOf(parts: readonly Part[]) {
   const meter = new Meter(CHAT, () => 0);
   for (const part of parts) meter.observe(part);
@@ -93,7 +93,7 @@ export function replyOf(parts: readonly Part[]) {
   };
 }
 
-/** The reply of a provider, which must be the same whole and as these events. */
+/** The result of a provider's reply, which must be the same whole and as these events. */
 export function replyTo(
   createDialect: () => Dialect,
   whole: object,
@@ -106,5 +106,5 @@ export function replyTo(
   return reply;
 }
 
-/** The ProviderError that this must throw. */
+/** The ProviderError that `work` must throw. */
 export const errorOf = (work: () => unknown): ProviderError => thrownBy(ProviderError, work);

@@ -1,4 +1,4 @@
-// The fields of OpenAI's chat completions beyond the contract: what passes, what is refused, both
+// The fields of OpenAI's chat completions beyond the contract: what is accepted or rejected on both
 // sides of every bound, and what providers that take a field get.
 
 import assert from "node:assert/strict";
@@ -25,13 +25,15 @@ async function bench(t: Scope, over: object = {}) {
   const provider = await startProvider(t, speak("Hello."));
   const gateway = await startGateway(t, configFor(provider.url, ["m"], over));
   return {
-    /** What the provider is asked for a request that succeeds. */
+    /** Sends a request that must succeed. Returns the provider's request. */
     async asked(fields: object): Promise<Json> {
       const answer = await gateway.chat({ ...REQUEST, ...fields });
       assert.equal(answer.status, 200, `${JSON.stringify(fields)}: ${await answer.text()}`);
       return provider.asked.at(-1)!.body;
     },
-    /** Requests that are refused before a provider hears of them. Their messages. */
+    /**
+     * Sends requests that must be rejected before they reach a provider. Returns their messages.
+     */
     async refusedAll(code: string, cases: readonly Refusal[]): Promise<string[]> {
       const messages: string[] = [];
       const before = provider.asked.length;
@@ -67,7 +69,7 @@ describe("fields that some providers take", () => {
     metadata: [{ a: "" }, { ["k".repeat(64)]: "v".repeat(512) }, marks(16)],
     store: [true, false],
   }))
-    it(`${name} is passed on to these only`, async (t) => {
+    it(`${name} is sent to these vendors only`, async (t) => {
       const taking = await bench(t, TAKES);
       const other = await bench(t);
       for (const value of values) {
@@ -78,7 +80,7 @@ describe("fields that some providers take", () => {
       assert.deepEqual(await taking.asked({ [name]: null }), absent, "null is absent");
     });
 
-  it("a model takes other fields than its provider, and logit_bias is not for reasoning models of OpenAI", async (t) => {
+  it("a model overrides its provider's fields, and OpenAI's reasoning models get no logit_bias", async (t) => {
     const fields = { logit_bias: { "1": 1 }, verbosity: "low" };
     const { asked } = await bench(t, { ...TAKES, models: { m: { takes: ["verbosity"] } } });
     const body = await asked(fields);
@@ -93,7 +95,7 @@ describe("fields that some providers take", () => {
     }
   });
 
-  it("safety_identifier is hashed, and stands for the user where the provider has no such field", async (t) => {
+  it("safety_identifier is hashed, and sent as `user` to providers without such a field", async (t) => {
     const identified = { safety_identifier: "ada@example.com" };
     const taking = await bench(t, TAKES);
     const other = await bench(t);
@@ -111,7 +113,7 @@ describe("fields that some providers take", () => {
     assert.ok(!Object.hasOwn(await other.asked({ safety_identifier: "" }), "user"));
   });
 
-  it("another type, another value, one past a bound: 400", async (t) => {
+  it("a wrong type, an invalid value, or a value beyond a bound: 400", async (t) => {
     const { refusedAll } = await bench(t, TAKES);
     const texts = ["verbosity", "prompt_cache_key", "prompt_cache_retention", "safety_identifier"];
     await refusedAll("invalid_type", [
@@ -137,7 +139,7 @@ describe("fields that some providers take", () => {
   });
 });
 
-it("the name of a message goes to providers that take it, whoever speaks, and in every turn of a conversation", async (t) => {
+it("a message's name goes to providers that take it, for every role and in every turn", async (t) => {
   const messages = [
     { role: "developer", content: "Be brief.", name: "boss" },
     { role: "user", content: "hi", name: "ada" },
@@ -157,7 +159,7 @@ it("the name of a message goes to providers that take it, whoever speaks, and in
   assert.deepEqual(body["messages"], marked);
 });
 
-it("the name of a message is ignored in a form that OpenAI refuses", async (t) => {
+it("a message's name is ignored if OpenAI would reject its characters", async (t) => {
   const { asked } = await bench(t, TAKES);
   for (const name of ["Ada Lovelace", "", "a/b", "<ada>", "x".repeat(65), 5, null, ["ada"]]) {
     const body = await asked({ messages: [{ role: "user", content: "hi", name }] });
@@ -165,7 +167,7 @@ it("the name of a message is ignored in a form that OpenAI refuses", async (t) =
   }
 });
 
-it("replies of another kind are refused, for nobody serves them; a text is what there is", async (t) => {
+it("reply formats that no provider serves are rejected, and plain text is accepted", async (t) => {
   const { asked, refusedAll } = await bench(t);
   await refusedAll("invalid_type", [[{ modalities: "audio" }, "modalities"]]);
   await refusedAll("unsupported_value", [
@@ -185,7 +187,7 @@ describe("functions and function_call", () => {
   ];
   const tools = functions.map(({ name, ...more }) => toolOf(name, more));
 
-  it("become tools and their choice", async (t) => {
+  it("become tools and a tool_choice", async (t) => {
     const { asked } = await bench(t);
     for (const [choice, expected] of [
       ["auto", "auto"],
@@ -207,7 +209,7 @@ describe("functions and function_call", () => {
     assert.deepEqual((await asked({ functions: [], tools, tool_choice: "auto" }))["tools"], tools);
   });
 
-  it("errors name the client's own fields", async (t) => {
+  it("are named in errors as the client sent them", async (t) => {
     const { refusedAll } = await bench(t);
     const wide = { parameters: { enum: Array(9_990).fill(0) } };
     await refusedAll("invalid_type", [
@@ -230,7 +232,7 @@ describe("functions and function_call", () => {
     const bare = await bench(t, { models: { m: { supports: [] } } });
     const [message] = await bare.refusedAll("unsupported_value", [[{ functions }, "functions"]]);
     assert.equal(message, "Invalid 'functions': this model does not support functions.");
-    // Together with tools, and a call without functions.
+    // Together with tools, and with a function_call but no functions.
     const both = { functions, tools, tool_choice: "auto", function_call: "auto" };
     await refusedAll("invalid_parameter_combination", [
       [{ functions, tools }, "functions"],
@@ -243,7 +245,7 @@ describe("functions and function_call", () => {
     ]);
   });
 
-  it("in messages are refused, and the message says what to send instead", async (t) => {
+  it("in messages are rejected, and the error says what to send instead", async (t) => {
     const { asked, refusedAll } = await bench(t);
     const called = { role: "assistant", function_call: { name: "f", arguments: "{}" } };
     const after = (message: object) => ({ messages: [...user("hi"), message] });
@@ -261,7 +263,7 @@ describe("functions and function_call", () => {
   });
 });
 
-it("/health answers as /healthz does", async (t) => {
+it("/health answers like /healthz", async (t) => {
   const { url } = await startGateway(t, configFor("http://127.0.0.1:9", ["m"]));
   const [one, other] = await Promise.all(["/health", "/healthz"].map((path) => fetch(url + path)));
   assert.deepEqual([one!.status, await one!.text()], [200, await other!.text()]);

@@ -1,6 +1,6 @@
-// The manual's table of request fields against the gateway: each field is sent, and what the
-// provider and the client see of it must be what the table says. There is a probe for each row, and
-// a row for each probe.
+// Checks the manual's table of request fields against the gateway: each field is sent, and what the
+// provider and the client see of it must match the table. Each row has a probe, and each probe has
+// a row.
 
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
@@ -14,7 +14,7 @@ import { suiteScope, type Scope } from "../../../support/scope.ts";
 
 type Json = Record<string, any>;
 
-/** A request with these fields beside the model and one message of the user. */
+/** A request with these fields, the model and one user message. */
 const requestOf = (fields: Json): Json => ({ model: "m", messages: [user("hi")], ...fields });
 
 const user = (content: unknown) => ({ role: "user", content });
@@ -32,7 +32,7 @@ const parts = [
   { type: "file", file: { file_data: "AA==", filename: "a.pdf" } },
 ];
 
-/** Requests that are accepted. Each field is probed in the first one that has it. */
+/** Accepted requests. Each field is probed in the first request that has it. */
 const ACCEPTED: readonly Json[] = [
   { frequency_penalty: 0.5, presence_penalty: 0.5, temperature: 0.5, top_p: 0.5, seed: 7 },
   { logit_bias: { "50256": -100 }, metadata: { a: "b" }, store: true, verbosity: "low" },
@@ -60,13 +60,13 @@ const ACCEPTED: readonly Json[] = [
     ],
   },
 ];
-/** What is in these fields is no field of the table. */
+/** Fields whose contents are not rows of the table. */
 const OPAQUE = new Set([
   ...["logit_bias", "metadata", "prediction", "prompt_cache_options", "prompt_cache_breakpoint"],
   ...["audio", "function_call", "parameters", "schema"],
 ]);
 
-/** By field: a request that is refused for it, and `error.param` where that is another one. */
+/** By field: a request that is rejected for it, and `error.param` if that names another field. */
 const REFUSED: Readonly<Record<string, readonly [request: Json, param?: string]>> = {
   modalities: [{ modalities: ["text", "audio"] }, "modalities[1]"],
   moderation: [{ moderation: { model: "omni-moderation-latest" } }],
@@ -94,7 +94,7 @@ const REFUSED: Readonly<Record<string, readonly [request: Json, param?: string]>
   ],
 };
 
-/** The names of all fields of a request, as the table has them. */
+/** The names of all fields in a request, as the table writes them. */
 function namesIn(json: unknown, place = ""): string[] {
   if (json === null || typeof json !== "object") return [];
   if (Array.isArray(json)) return json.flatMap((element) => namesIn(element, `${place}[]`));
@@ -113,17 +113,17 @@ for (const request of ACCEPTED.map(requestOf))
     if (!PROBES.has(name)) PROBES.set(name, { request, param: name });
 
 const SUPPORTS = ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"];
-/** A model that can do everything, and has another name at its provider. */
+/** A model that supports everything, and has another name at its provider. */
 const BENCH = {
   providers: { lab: { thinking: "reasoning_effort" } },
   models: { m: { supports: SUPPORTS, upstream_model: "m-large" } },
 };
 
 interface Seen {
-  /** What the provider was asked. Undefined: it was not. */
+  /** The provider's request. Undefined: the provider was not called. */
   readonly asked: Json | undefined;
   readonly status: number;
-  /** The reply, but for what differs between any two of them. */
+  /** The reply, without the parts that differ in every reply. */
   readonly reply: string;
 }
 
@@ -140,7 +140,10 @@ async function bench(t: Scope): Promise<Ask> {
   };
 }
 
-/** `messages[].content[].text` as steps: in a list, the first element that has the next one. */
+/**
+ * Splits `messages[].content[].text` into steps. In a list, a step takes the first element that has
+ * the next step's field.
+ */
 const stepsOf = (name: string): string[] => name.replaceAll("[]", ".[]").split(".");
 
 function holderOf(json: unknown, steps: readonly string[]): Json | undefined {
@@ -162,7 +165,7 @@ function without(request: Json, name: string): Json {
   return copy;
 }
 
-/** What becomes of the field of a probe, by what the provider and the client see. */
+/** What happens to the probed field, as seen by the provider and the client. */
 async function fateOf(ask: Ask, name: string, probe: Probe): Promise<Fate> {
   const { request, param } = probe;
   const seen = await ask(request);
@@ -185,7 +188,9 @@ const VENDOR_NAMES = [...VENDORS.keys()].filter((name) => name !== "demo");
 
 type AskVendor = (model: string, request: Json) => Promise<Json>;
 
-/** A model of each vendor, under the vendor's name. What its provider is asked. */
+/**
+ * Models named after their vendors. Returns a function that resolves with the provider's request.
+ */
 async function vendorsBench(t: Scope): Promise<AskVendor> {
   const provider = await startProvider(t, speak("Hello."));
   const places: Json = { vertex: { project: "p", location: "l" }, bedrock: { region: "r" } };
@@ -208,7 +213,7 @@ async function vendorsBench(t: Scope): Promise<AskVendor> {
   };
 }
 
-/** The vendors whose providers see the field in the request, each as its documentation has it. */
+/** The vendors whose providers get the field as the vendor documents it. */
 async function takersOf(ask: AskVendor, name: string, request: Json): Promise<string[]> {
   const takers: string[] = [];
   for (const vendor of VENDOR_NAMES) {
@@ -230,11 +235,11 @@ describe("the table of request fields", () => {
     askVendor = await vendorsBench(scope);
   });
 
-  it("has a row for each probe here, and for each row there is a probe", () => {
+  it("has a probe for each row, and a row for each probe", () => {
     assert.deepEqual([...table.keys()].toSorted(), [...PROBES.keys()].toSorted());
   });
 
-  it("has every field of a body that the gateway checks", () => {
+  it("has every body field that the gateway checks", () => {
     const { properties } = requestCheck(installed).schema;
     const own = ["thinking"];
     for (const name of Object.keys(properties as object))
@@ -242,7 +247,7 @@ describe("the table of request fields", () => {
   });
 
   for (const [name, { fate, vendors }] of table) {
-    it(`says of ${name} what becomes of it`, async () => {
+    it(`is right about ${name}`, async () => {
       const probe = PROBES.get(name)!;
       if (vendors) assert.deepEqual(await takersOf(askVendor, name, probe.request), vendors);
       else assert.equal(await fateOf(ask, name, probe), fate);

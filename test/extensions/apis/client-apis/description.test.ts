@@ -1,5 +1,5 @@
-// The setting `apis`, and what /openapi.json says of the two further APIs: the schemas that are
-// enforced, and replies as they come.
+// The setting `apis`, and what /openapi.json says of the two further APIs: the enforced schemas,
+// and the replies as sent.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
@@ -9,13 +9,13 @@ import { post } from "../post.ts";
 
 const KEY = { authorization: "Bearer sk-demo" };
 
-/** Each schema that something in the document names. */
+/** All schemas that the document refers to. */
 function named(value: unknown): string[] {
   const references = JSON.stringify(value).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g);
   return [...new Set([...references].map(([, name]) => name!))];
 }
 
-/** The members that the schema demands are there, in what is below them too. */
+/** Asserts that the value has all members that the schema requires, at every level. */
 function assertHas(value: any, schema: any, path: string): void {
   for (const name of schema.required ?? []) assert.ok(name in value, `${path}.${name}`);
   for (const [name, inner] of Object.entries<any>(schema.properties ?? {})) {
@@ -26,15 +26,15 @@ function assertHas(value: any, schema: any, path: string): void {
   }
 }
 
-it("apis may be left out, and an unknown name is refused at its place", () => {
+it("apis is optional, and an unknown name is rejected with its position", () => {
   for (const apis of [undefined, null, []]) checkConfig({ ...demo(), apis });
   const expected = /apis\[1\]: expected one of "messages", "responses", got "completions"/;
   assert.throws(() => checkConfig({ ...demo(), apis: ["messages", "completions"] }), expected);
 });
 
-it("/openapi.json has the paths of further APIs, whose schemas are all there, only where the APIs are switched on", async (t) => {
+it("/openapi.json has the paths and schemas of further APIs only if they are enabled", async (t) => {
   for (const apis of [[], ["messages"], ["responses"], ["messages", "responses"]]) {
-    // The demo configuration has both.
+    // The demo configuration enables both.
     const gateway = await startGateway(t, demo(apis.length === 2 ? {} : { apis }));
     const document = await json(await fetch(`${gateway.url}/openapi.json`));
     const paths = ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses"];
@@ -52,7 +52,7 @@ it("/openapi.json has the paths of further APIs, whose schemas are all there, on
   }
 });
 
-it("/openapi.json describes requests of further APIs as they are checked, and replies and errors as they come", async (t) => {
+it("/openapi.json describes requests of further APIs as checked, and replies and errors as sent", async (t) => {
   const gateway = await startGateway(t, demo({ apis: ["messages", "responses"] }));
   const { paths, components } = await json(await fetch(`${gateway.url}/openapi.json`));
   const { schemas } = components;

@@ -1,5 +1,5 @@
-// Calls from pages of other origins: the headers of every response and the answers to preflights,
-// with cors and without it; which origins a configuration may name; and reload.
+// CORS: the headers of every response and of preflight responses, with cors and without it; which
+// origins a configuration may name; and reload.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
@@ -15,20 +15,20 @@ const CHAT = "/v1/chat/completions";
 
 const cors = (origins: unknown) => ({ server: { cors: { origins } } });
 
-/** The headers of a response that CORS has to do with. */
+/** The CORS headers of a response. */
 const corsOf = ({ headers }: Response | RawAnswer): Record<string, string> => {
   const all = headers instanceof Headers ? [...headers] : Object.entries(headers);
   return Object.fromEntries(all.filter(([name]) => /^(access-control-|vary$)/.test(name)));
 };
 
-/** What each response to the page has. */
+/** The CORS headers of each response to the allowed page. */
 const ALLOWED = {
   "access-control-allow-origin": PAGE,
   "access-control-expose-headers": "X-Request-Id, *",
   vary: "Origin",
 };
 
-/** A request with the origin of a page. */
+/** Options of a request from a page with this origin. */
 const from = (origin: string) => ({ headers: { origin } });
 
 const preflight = (url: string, headers: Record<string, string>) =>
@@ -37,7 +37,7 @@ const preflight = (url: string, headers: Record<string, string>) =>
     headers: { "access-control-request-method": "POST", ...headers },
   });
 
-it("a response to a page of an allowed origin has the headers, be it a stream that is cut, or an error, whatever went wrong", async (t) => {
+it("a response to an allowed origin has the headers, even if it is a broken stream or an error", async (t) => {
   const cut = stream([chunk({ content: "Once" })], "cut");
   const over = { ...cors([OTHER, PAGE]), accounts: { acme: { rpm: 4 } } };
   const gw = await startWith(t, { broken: status(500), cut, silent }, over);
@@ -61,9 +61,9 @@ it("a response to a page of an allowed origin has the headers, be it a stream th
     assert.deepEqual([String(response.status), corsOf(response)], [expected, ALLOWED]);
 });
 
-it("a response to others has nothing but Vary", async (t) => {
+it("a response to another origin has only Vary", async (t) => {
   const gw = await startGateway(t, demo(cors([PAGE])));
-  // Another origin, none of its own, another port, one that begins with an allowed one, no page.
+  // Another origin, "null", another port, a longer host with an allowed prefix, no origin.
   for (const origin of [OTHER, "null", `${PAGE}:8443`, `${PAGE}.evil.example`, undefined]) {
     const response = await fetch(`${gw.url}/healthz`, origin ? from(origin) : {});
     assert.deepEqual([response.status, corsOf(response)], [200, { vary: "Origin" }], origin);
@@ -73,7 +73,7 @@ it("a response to others has nothing but Vary", async (t) => {
   assert.deepEqual(corsOf(await rawRequest(gw.url, head)), { vary: "Origin" });
 });
 
-it('with "*" a response is for all origins, and does not vary; the admin listener answers no page', async (t) => {
+it('with "*" every origin is allowed, without Vary; the admin listener sends no CORS headers', async (t) => {
   const gw = await startGateway(t, demo(cors("*")));
   const { vary: _, ...allowed } = { ...ALLOWED, "access-control-allow-origin": "*" };
   for (const origin of [from(OTHER), from("null"), {}])
@@ -92,7 +92,7 @@ const ANSWER = {
   vary: "Origin",
 };
 
-it("a preflight is answered with all headers, without a key, a place in the limits or a right path", async (t) => {
+it("a preflight gets all headers, without a key, a concurrency slot or a known path", async (t) => {
   const gw = await startGateway(t, demo({ ...cors([PAGE]), limits: { rpm: 1 } }));
   for (const [path, asked] of [
     [CHAT, "authorization,x-stainless-arch"],
@@ -112,7 +112,7 @@ it("a preflight is answered with all headers, without a key, a place in the limi
   assert.equal(served.status, 200);
 });
 
-it("a preflight of another origin, and an OPTIONS request that is no preflight, are answered as without cors", async (t) => {
+it("another origin's preflight, and an OPTIONS request that is no preflight, are answered as without cors", async (t) => {
   const gw = await startGateway(t, demo(cors([PAGE])));
   const other = await preflight(gw.url + CHAT, { origin: OTHER });
   assert.deepEqual([other.status, corsOf(other)], [405, { vary: "Origin" }]);
@@ -121,7 +121,7 @@ it("a preflight of another origin, and an OPTIONS request that is no preflight, 
   assert.deepEqual([plain.status, corsOf(plain)], [405, ALLOWED]);
 });
 
-it("without server.cors no response differs by a byte for a page, and a preflight is a wrong method", async (t) => {
+it("without server.cors an Origin header changes no byte, and a preflight gets 405", async (t) => {
   const gw = await startGateway(t, demo());
   const bytes = async (more: string) => {
     const head = "Host: x\r\nX-Request-Id: req-same\r\nConnection: close\r\n";
@@ -135,7 +135,7 @@ it("without server.cors no response differs by a byte for a page, and a prefligh
   assert.deepEqual([response.status, corsOf(response)], [405, {}]);
 });
 
-it("a reload puts server.cors in force, changes it, and takes it away", async (t) => {
+it("a reload enables, changes and disables server.cors", async (t) => {
   const gw = await startGateway(t, demo());
   const found: unknown[] = [];
   for (const over of [{}, cors([PAGE]), cors("*"), cors([OTHER]), {}]) {
@@ -151,7 +151,7 @@ const faultsOf = (origins: unknown): string[] =>
     line.replace("server.cors.origins", ""),
   );
 
-it("server.cors.origins takes origins as browsers send them", () => {
+it("server.cors.origins accepts origins as browsers send them", () => {
   for (const good of [
     PAGE,
     "http://localhost:3000",
@@ -164,7 +164,7 @@ it("server.cors.origins takes origins as browsers send them", () => {
     assert.deepEqual(faultsOf([good]), [], good);
 });
 
-it("server.cors.origins refuses all others, and says what is expected", () => {
+it("server.cors.origins rejects all others, and says what is expected", () => {
   const expected = `expected an origin exactly as browsers send it: scheme, host and port, such as ${PAGE}`;
   for (const bad of [
     ...["/", "/chat", "?x=1", "#x", ":443"].map((more) => PAGE + more),

@@ -1,5 +1,5 @@
-// POST /v1/messages and what belongs to it, over sockets: keys, errors, silence, books, what a
-// provider of the same format gets and gives, fallback between formats, counts, the list of models.
+// POST /v1/messages and related paths over sockets: keys, errors, silence, books, what a provider
+// of the same format gets and returns, fallback between formats, token counts, the list of models.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -25,10 +25,10 @@ type Json = Record<string, any>;
 
 const MESSAGES = "/v1/messages";
 const REQUEST = { max_tokens: 100, messages: user("Hi") };
-/** The headers of a client of this format. */
+/** The headers of a Messages API client. */
 const VERSION = { "anthropic-version": "2023-06-01", "x-api-key": KEY };
 
-/** A gateway with the models of an OpenAI-compatible and of an Anthropic provider. */
+/** A gateway with models of an OpenAI-compatible provider and of an Anthropic provider. */
 async function start(
   t: TestContext,
   { lab = {}, claude = {} }: { readonly lab?: Behaviours; readonly claude?: Behaviours },
@@ -92,7 +92,7 @@ const endedBy = (delta: Json) => [
 ];
 const ended = endedBy({ stop_reason: "end_turn", stop_sequence: null });
 
-it("a stream has pings in its silence", async (t) => {
+it("a silent stream gets pings", async (t) => {
   const reply = held();
   const { ask } = await start(t, { lab: reply.behaviour }, { server: { keep_alive_ms: 5 } });
   const response = await ask({ model: "m", stream: true });
@@ -107,7 +107,7 @@ it("a stream has pings in its silence", async (t) => {
 });
 
 describe("errors", () => {
-  it("tell a request that is too large, and a provider that is too slow", async (t) => {
+  it("distinguish a request that is too large from a provider that is too slow", async (t) => {
     const bounds = { server: { max_body_bytes: 1_000 }, timeouts: { first_token_ms: 20 } };
     const { ask } = await start(t, { lab: silent }, bounds);
     for (const [body, expected] of [
@@ -117,7 +117,7 @@ describe("errors", () => {
       assert.deepEqual((await errorOf(await ask({ model: "m", ...body }))).slice(0, 2), expected);
   });
 
-  it("have the vendor's form before a reply has begun", async (t) => {
+  it("have Anthropic's format before a reply has begun", async (t) => {
     const full = { error: { message: "prompt is too long: 9 > 8", type: "invalid_request_error" } };
     const lab = { m: speak("Fine."), broken: status(500), busy: status(429) };
     const narrow = { account: "acme", key: "sk-n", models: ["m"] };
@@ -142,13 +142,13 @@ describe("errors", () => {
       const [givenCode, givenType, message] = await errorOf(response);
       assert.deepEqual([givenCode, givenType], [code, type]);
       assert.match(message, words);
-      // A client that retries what cannot succeed is silent meanwhile.
+      // A client that retries a request that cannot succeed shows nothing meanwhile.
       const expected = code < 500 ? "false" : null;
       assert.equal(response.headers.get("x-should-retry"), expected);
     }
   });
 
-  it("name the place where the client put what no model can do", async (t) => {
+  it("name the client's field that no model supports", async (t) => {
     const models = { m: { provider: "lab", supports: [], omit: ["stop"] } };
     const { ask } = await start(t, { lab: speak("Fine.") }, { models });
     const image = { type: "image", source: { type: "url", url: "https://x.example/i.png" } };
@@ -174,7 +174,7 @@ describe("errors", () => {
     }
   });
 
-  it("are an event after that", async (t) => {
+  it("are an event after a reply has begun", async (t) => {
     const { ask } = await start(t, { lab: stream([chunk({ content: "On" })], "cut") });
     const response = await ask({ model: "m", stream: true });
     const events = eventsIn(await response.text());
@@ -209,7 +209,7 @@ describe("a provider of the same format", () => {
     grew(3, { type: "citations_delta", citation: { url: "https://x.example/" } }),
     grew(3, { type: "text_delta", text: "So." }),
   ];
-  /** Each block as it is before its first piece. */
+  /** Each block as it begins, before its first delta. */
   const begun = [
     { type: "thinking", thinking: "", signature: "" },
     { ...blocks[1], input: {} },
@@ -218,7 +218,7 @@ describe("a provider of the same format", () => {
     blocks[4]!,
   ];
   const ending = { stop_reason: "stop_sequence", stop_sequence: "END" };
-  /** The blocks as a stream, with events that are not known here. */
+  /** The blocks as a stream, with some events that the gateway does not know. */
   const events = [
     started,
     { type: "ping" },
@@ -231,7 +231,7 @@ describe("a provider of the same format", () => {
     ...endedBy(ending),
   ];
 
-  it("gets what the client wrote, member for member", async (t) => {
+  it("gets the client's request, member for member", async (t) => {
     const [thought, search, found] = blocks;
     const cited = { type: "text", text: "So.", citations: [{ type: "char_location" }] };
     const ephemeral = { cache_control: { type: "ephemeral" } };
@@ -243,7 +243,7 @@ describe("a provider of the same format", () => {
         { role: "assistant", content: [thought, search, found, cited] },
         { role: "user", content: [{ type: "block_of_tomorrow", x: [1, 2] }] },
       ],
-      // What is not known here, or stated wrong, is the provider's to judge.
+      // The provider judges fields that the gateway does not know, and invalid values.
       max_tokens: 0,
       tools: [{ type: "web_search_20250305", name: "web_search", max_uses: 3 }],
       tool_choice: { type: "several", names: ["web_search"] },
@@ -268,7 +268,7 @@ describe("a provider of the same format", () => {
     assert.equal(headers["x-api-key"], "sk-provider-secret");
   });
 
-  it("does not get what the operator has not listed: the answer says what, and who can", async (t) => {
+  it("does not get members that the operator has not listed, and the error says who can list them", async (t) => {
     const { ask, claude } = await start(t, { claude: FINE });
     const message =
       "Invalid 'speed': this gateway does not pass it on. Its operator can allow it: " +
@@ -282,7 +282,7 @@ describe("a provider of the same format", () => {
     assert.equal("service_tier" in (await claude.nth(0)).body, false);
   });
 
-  it("is another candidate of an alias where that may get what is listed, whatever has room", async (t) => {
+  it("is skipped by an alias for a candidate that lists the member, whatever their sizes", async (t) => {
     const models = {
       c: { context_tokens: 1_000_000 },
       d: { context_tokens: 1_000, passes: ["web_search"] },
@@ -297,7 +297,7 @@ describe("a provider of the same format", () => {
     assert.deepEqual([code, message.startsWith("Invalid 'speed': ")], [400, true]);
   });
 
-  it("says in details why it refuses, which SDKs act on, and no more", async (t) => {
+  it("returns error details on which SDKs act, and no others", async (t) => {
     const refusal = (code: number, details: object) =>
       status(code, { type: "error", error: { type: "x", message: "Secret words.", details } });
     const unsupported = { error_code: "thread_unsupported_request", unsupported: ["thinking"] };
@@ -329,7 +329,7 @@ describe("a provider of the same format", () => {
     assert.deepEqual([other.status, (await json(other)).error.details], [400, undefined]);
   });
 
-  it("says what it refuses in words on which Claude Code acts, and in no others", async (t) => {
+  it("returns error messages on which Claude Code acts, and no others", async (t) => {
     for (const [said, words = said] of [
       ["messages.0.content.1.image.source: exceeds 5 MB", "messages.0.content.1.image"],
       ["PDF found, expected tags: 'text', 'image'", "could not process pdf"],
@@ -348,7 +348,7 @@ describe("a provider of the same format", () => {
     }
   });
 
-  it("has no thread, and the answer says so in the details that SDKs look for", async (t) => {
+  it("rejects threads, with the error details that SDKs expect", async (t) => {
     const { ask } = await start(t, { lab: speak("Fine."), claude: status(200, whole([])) });
     for (const model of ["m", "c"]) {
       const response = await ask({ model, thread: { type: "create" } });
@@ -360,7 +360,7 @@ describe("a provider of the same format", () => {
     }
   });
 
-  it("gets its own name of the model, no more tokens than that has, and a budget with room", async (t) => {
+  it("gets its own model name, at most that model's max_tokens, and a thinking budget that fits", async (t) => {
     const cases: [max: number | undefined, limit: number, sent: object][] = [
       [undefined, 32_000, { type: "enabled", budget_tokens: 31_999 }],
       [8_192, 8_192, { type: "enabled", budget_tokens: 8_191 }],
@@ -380,14 +380,14 @@ describe("a provider of the same format", () => {
       assert.deepEqual([body["model"], body["max_tokens"]], ["claude-x", limit]);
       assert.deepEqual(body["thinking"], sent);
     }
-    // A budget without room that the client itself states is the provider's to judge.
+    // The provider judges a thinking budget that the client itself states wrongly.
     const wrong = { max_tokens: 2_000, thinking: { type: "enabled", budget_tokens: 2_000 } };
     await (await ask({ model: "c", ...wrong })).text();
     const { max_tokens, thinking: judged } = (await claude.nth(cases.length)).body;
     assert.deepEqual({ max_tokens, thinking: judged }, wrong);
   });
 
-  it("says what it says: events and blocks that are not known here, too", async (t) => {
+  it("passes its events and blocks on, including unknown ones", async (t) => {
     const { ask, accessOf } = await start(t, { claude: said(events) });
     const response = await ask({ model: "c", stream: true });
     const [first, ...rest] = eventsIn(await response.text());
@@ -397,21 +397,21 @@ describe("a provider of the same format", () => {
     assert.deepEqual([line["prompt_tokens"], line["completion_tokens"]], [20, 7]);
   });
 
-  it("says the same where it only streams and its client wants the whole", async (t) => {
+  it("serves a client without streaming if it only streams", async (t) => {
     const models = { c: { stream_only: true } };
     const { ask } = await start(t, { claude: said(events) }, { models });
     const message = await json(await ask({ model: "c" }));
     assert.deepEqual(message, whole(blocks, { model: "c", ...ending }));
   });
 
-  it("says the same where it answers whole although its client wants a stream", async (t) => {
+  it("serves a streaming client if it only answers whole", async (t) => {
     const { ask } = await start(t, { claude: status(200, whole(blocks, ending)) });
     const response = await ask({ model: "c", stream: true });
     const message = messageIn(eventsIn(await response.text()));
     assert.deepEqual(message, whole(blocks, { model: "c", ...ending }));
   });
 
-  it("says nothing of what is no event", async (t) => {
+  it("cannot pass on anything but events", async (t) => {
     const forged = { type: 'x\ndata: {"type":"injected"}\n\nevent: y' };
     const events = [started, { index: 3 }, "a string", 7, forged, ...ended];
     const { ask } = await start(t, { claude: said(events as Json[]) });
@@ -420,7 +420,7 @@ describe("a provider of the same format", () => {
     assert.deepEqual(types, ["message_start", "message_delta", "message_stop"]);
   });
 
-  it("does not tell its clients of its own errors", async (t) => {
+  it("does not reveal its own errors to clients", async (t) => {
     const flat = { type: "error", message: "SECRET host" };
     const { ask } = await start(t, { claude: said([...events.slice(0, 6), flat]) });
     const text = await (await ask({ model: "c", stream: true })).text();
@@ -431,7 +431,7 @@ describe("a provider of the same format", () => {
 
 const spoken = status(200, whole([{ type: "text", text: "Native." }]));
 
-it("an alias of models of several formats falls back from one format to the other", async (t) => {
+it("an alias over several formats falls back from one format to another", async (t) => {
   const tools = [{ name: "f", input_schema: { type: "object" } }];
   const broken = status(500, {});
   const toNative = await start(t, { lab: broken, claude: spoken });
@@ -485,7 +485,7 @@ it("a model gets Gemini's signatures back, and thoughts that the client does not
 describe("POST /v1/messages/count_tokens", () => {
   const COUNT = "/v1/messages/count_tokens";
 
-  it("is the figure of the provider that would serve, with what it says of old content", async (t) => {
+  it("returns the count of the provider that would serve, and its note on removed content", async (t) => {
     const answer = { input_tokens: 42, context_management: { original_input_tokens: 50 } };
     const behaviour = status(200, answer);
     const keys = { api_key: null, api_keys: [{ key: "sk-of-many" }], query: { version: "2" } };
@@ -502,7 +502,7 @@ describe("POST /v1/messages/count_tokens", () => {
     assert.match(String(headers["user-agent"]), /^chat-gateway\/\d+\.\d+\.\d+$/);
   });
 
-  it("is Gemini's figure of the translated request", async (t) => {
+  it("returns Gemini's count of the translated request", async (t) => {
     const { ask, gemini } = await startGemini(t, { totalTokens: 43 });
     for (const [index, model] of ["g", "full"].entries()) {
       assert.deepEqual(await json(await ask({ model }, {}, COUNT)), { input_tokens: 43 });
@@ -514,7 +514,7 @@ describe("POST /v1/messages/count_tokens", () => {
     }
   });
 
-  it("is an estimate elsewhere, and after the provider's first_token_ms, and says so", async (t) => {
+  it("returns an estimate, marked as such, for other providers and after first_token_ms", async (t) => {
     const odd = status(200, { input_tokens: "many" });
     const claude = { down: status(500), odd, slow: silent };
     const providers = { claude: { timeouts: { first_token_ms: 20 } } };
@@ -525,7 +525,7 @@ describe("POST /v1/messages/count_tokens", () => {
     assert.equal(lab.asked.length, 0);
   });
 
-  it("is estimated with what only a provider of the format reads", async (t) => {
+  it("estimates content that only a provider of the format reads", async (t) => {
     const { ask } = await start(t, { claude: status(500) });
     const found = { type: "search_result", content: [{ type: "text", text: "x".repeat(8_000) }] };
     const body = { model: "c", messages: [{ role: "user", content: [found] }] };
@@ -533,7 +533,7 @@ describe("POST /v1/messages/count_tokens", () => {
     assert.equal(input_tokens, Math.ceil(JSON.stringify(found).length / 4));
   });
 
-  it("is refused as a request for a reply is", async (t) => {
+  it("is rejected like a request for a reply", async (t) => {
     const accounts = { acme: { rpm: 2, max_in_flight: 1 } };
     const { ask } = await start(t, { lab: speak("Fine.") }, { accounts });
     const cases: [body: Json, code: number, type: string, headers?: Record<string, string>][] = [
@@ -549,7 +549,7 @@ describe("POST /v1/messages/count_tokens", () => {
   });
 });
 
-it("GET /v1/models has the vendor's form, all in one page, and the usual one for all others", async (t) => {
+it("GET /v1/models has Anthropic's format in one page, and the usual one for other clients", async (t) => {
   const { url } = await start(t, { lab: { a: speak(""), b: speak("") } });
   const get = async (query: string, headers: Record<string, string> = VERSION) => {
     const answer = await fetch(`${url}/v1/models${query}`, { headers });
@@ -566,7 +566,7 @@ it("GET /v1/models has the vendor's form, all in one page, and the usual one for
   assert.ok(!Number.isNaN(Date.parse(created_at)));
   assert.deepEqual(await list("?limit=2"), { data, ...page });
   assert.deepEqual(await list("/b"), data[1]);
-  // The request id where its clients look.
+  // The request id in the header that Anthropic's clients read.
   const [id, own] = (await get("")).ids;
   assert.equal(own, id);
   const others = await get("", { authorization: `Bearer ${KEY}` });

@@ -1,5 +1,5 @@
-// Replies of the Messages API: parts as events and as one message, which are the same; calls whose
-// arguments come in turns; ids; and a reply that another model finishes.
+// Replies of the Messages API: parts become events or one message with the same content; calls with
+// interleaved arguments; ids; and a reply that another model continues.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -33,11 +33,11 @@ function writerFor(stream: boolean, thinking: object = { type: "adaptive" }) {
   return createWriter(chat, { model, others: [], meter }, seal);
 }
 
-/** Ids that the gateway makes are others each time. */
+/** Ids that the gateway generates differ each time. */
 const withoutOwnIds = (message: Json): Json =>
   JSON.parse(JSON.stringify(message).replace(/(msg|toolu)_([0-9a-f]{24}|[\w-]{4}(?=_))/g, "$1"));
 
-/** The message of these parts: as a stream and whole, which must say the same. */
+/** The message of these parts. It must be the same streamed and whole. */
 function messageOf(batches: readonly Part[][], reason: FinishReason = "stop", thinking?: object) {
   const whole = writerFor(false, thinking);
   for (const parts of batches) assert.equal(whole.add(parts), "");
@@ -58,7 +58,7 @@ const text = (words: string): Part => ({ type: "text", text: words });
 const reasoning = (words: string): Part => ({ type: "reasoning", text: words });
 
 describe("a reply", () => {
-  it("has thoughts, text and calls as blocks", () => {
+  it("has blocks for thinking, text and calls", () => {
     const message = messageOf(
       [
         [reasoning("Hm")],
@@ -83,7 +83,7 @@ describe("a reply", () => {
     });
   });
 
-  it("has thoughts only if asked for, and those that are not to be shown sealed", () => {
+  it("has thinking only if requested, and in a sealed signature if it must not be shown", () => {
     const parts = [reasoning("H"), reasoning("m."), text("A"), call(0), args(0, "{}")];
     const [none, hidden] = [{ type: "disabled" }, { type: "adaptive", display: "omitted" }].map(
       (thinking) => messageOf([parts], "stop", thinking)["content"],
@@ -93,7 +93,7 @@ describe("a reply", () => {
     assert.deepEqual(hidden[0], { type: "thinking", thinking: "", signature });
   });
 
-  it("says why it ends", () => {
+  it("states its stop_reason", () => {
     const reasons = { stop: "end_turn", length: "max_tokens", content_filter: "refusal" } as const;
     for (const [reason, expected] of Object.entries(reasons))
       assert.equal(messageOf([[text("A")]], reason as FinishReason)["stop_reason"], expected);
@@ -103,7 +103,7 @@ describe("a reply", () => {
 
   it("may be empty", () => assert.deepEqual(messageOf([[]])["content"], []));
 
-  it("loses nothing of calls whose arguments come in turns", () => {
+  it("loses nothing of calls with interleaved arguments", () => {
     const message = messageOf(
       [
         [call(0), call(1), args(0, '{"a":'), args(1, '{"b":')],
@@ -115,7 +115,7 @@ describe("a reply", () => {
     assert.deepEqual(blocks, [["f0", { a: 1 }], ["f1", { b: 2 }], "So.", ["f2", {}]]);
   });
 
-  it("has ids that every provider takes back, and none twice", () => {
+  it("has unique ids that every provider accepts", () => {
     const ids = ["Zx9Yw8Vu7", "toolu_01ABCDEFGH", "functions.f:0", "call_0", "", "Zx9Yw8Vu7"];
     const given = messageOf(ids.map((id, index) => [call(index, id), args(index, "{}")]));
     const [first, second, ...others] = given["content"].map(({ id }: Json) => id);
@@ -126,7 +126,7 @@ describe("a reply", () => {
     assert.deepEqual(stated, ["functions.f:0", "call_0", "Zx9Yw8Vu7"]);
   });
 
-  it("makes an object of arguments that begin as none, so that they can be sent back", () => {
+  it("turns arguments that do not begin as an object into one, so that they can be sent back", () => {
     for (const pieces of [["[1]"], [" ", "[", "1", "]"], ['"x"'], ["oops"]]) {
       const message = messageOf([[call(0), ...pieces.map((piece) => args(0, piece))]]);
       assert.deepEqual(message["content"][0].input, { _raw: pieces.join("") });
@@ -136,7 +136,7 @@ describe("a reply", () => {
     const turns = messageOf([[call(0), args(0, "[1]"), call(1), args(1, "2"), text("So.")]]);
     const inputs = turns["content"].map(({ input }: Json) => input);
     assert.deepEqual(inputs, [{ _raw: "[1]" }, { _raw: "2" }, undefined]);
-    // Those that begin as one and break off.
+    // Arguments that begin as an object and break off.
     const writer = writerFor(false);
     writer.add([call(0), args(0, "{oops")]);
     const { content } = JSON.parse(writer.end(USAGE, "tool_calls"));
@@ -146,14 +146,14 @@ describe("a reply", () => {
 
 const native = (event: Json): Part => ({ type: "native", event, content: true });
 
-it("a reply that another model finishes goes on in the same block", () => {
+it("a reply that another model continues stays in the same block", () => {
   const { add, resumed, end } = writerFor(true);
   const sent = add([text("On")]) + resumed!("two", "fp_2") + add([text("ce.")]);
   const events = eventsIn(sent.replace(": recovered\n\n", "") + end(USAGE, "stop"));
   assert.deepEqual(messageIn(events)["content"], [text("Once.")]);
 });
 
-it("events that pass have an end even if the provider did not send one", () => {
+it("passed-through events are completed even if the provider did not send the end", () => {
   const writer = writerFor(true);
   const usage = { input_tokens: 1, output_tokens: 1 };
   const message = { type: "message", role: "assistant", model: "y", content: [], usage };
@@ -167,7 +167,7 @@ it("events that pass have an end even if the provider did not send one", () => {
   assert.equal(messageIn(eventsIn(sent + rest))["model"], "m");
 });
 
-it("the work on a reply parses the arguments of a call at most once, whatever follows them", (t) => {
+it("the work on a reply parses a call's arguments at most once, whatever follows them", (t) => {
   const whole = JSON.stringify({ text: "x".repeat(10_000) });
   const parse = t.mock.method(JSON, "parse");
   for (const [json, ...pieces] of [
@@ -188,7 +188,7 @@ it("the work on a reply parses the arguments of a call at most once, whatever fo
     }
 });
 
-it("the work on a reply grows with the events of a provider that pass, not with their square", () => {
+it("the work on a reply is linear in the provider's passed-through events", () => {
   const [pieces, members] = [20_000, 3_000];
   const delta = (more: object): Part =>
     native({ type: "content_block_delta", index: 0, delta: more });

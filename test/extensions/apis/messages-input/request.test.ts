@@ -1,5 +1,6 @@
-// A request of the Messages API as the core's own: what is translated to what, what only a provider
-// of the same format can serve, what is refused and where, and what such a provider gets.
+// Translates a Messages API request to the core's own: the result of each field, what only a
+// provider of the same format can serve, what is rejected and with which path, and what such a
+// provider gets.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -28,7 +29,7 @@ const user = (...content: Json[]) => ({ role: "user", content });
 const assistant = (...content: Json[]) => ({ role: "assistant", content });
 const userBlocks = (...content: Json[]) => messagesOf({ messages: [user(...content)] });
 
-/** Where a request is refused, and how. */
+/** The path and the message of a rejected request. */
 function issueOf(over: Json): string {
   const { path, message } = thrownBy(ValidationError, () => read(over)).issues[0]!;
   return `${pathText(path)}: ${message}`;
@@ -50,7 +51,7 @@ const resultOf = (tool_use_id: string, content: unknown, more: Json = {}) => ({
   content,
   ...more,
 });
-/** A conversation in which a call is answered. */
+/** A conversation in which a call has a result. */
 const called = (thoughts: Json[], content: unknown = "x") => [
   ...HI,
   assistant(...thoughts, use("t")),
@@ -58,7 +59,7 @@ const called = (thoughts: Json[], content: unknown = "x") => [
 ];
 
 describe("the parameters of a request", () => {
-  it("are those of chat completions under the vendor's names", () => {
+  it("are those of chat completions under Anthropic's names", () => {
     const own = { temperature: 0.5, top_p: 0.9, stop_sequences: ["END"] };
     const chat = read({ stream: true, ...own, metadata: { user_id: "u1" } });
     const { model, stream, maxTokens, temperature, top_p, stop, user, wantsThinking } = chat;
@@ -69,13 +70,13 @@ describe("the parameters of a request", () => {
     assert.equal(chat.native!.nativeOnly, undefined);
   });
 
-  it("are not set if they are -1, which goes as it came to a provider of the same format", () => {
+  it("count as absent if they are -1, which a provider of the same format still gets", () => {
     const { top_p, native } = read({ top_p: -1, top_k: -1 });
     assert.deepEqual([top_p, native!.nativeOnly], [undefined, undefined]);
     assert.deepEqual([native!.body["top_p"], native!.body["top_k"]], [-1, -1]);
   });
 
-  it("say whether the model thinks, how deep, and whether the client sees it", () => {
+  it("set whether the model thinks, how much, and whether the client sees it", () => {
     const ways: [Json, [boolean, boolean, string | undefined]][] = [
       [{}, [false, false, undefined]],
       [{ thinking: { type: "disabled" } }, [false, false, undefined]],
@@ -92,8 +93,8 @@ describe("the parameters of a request", () => {
     }
   });
 
-  it("have the client's tools, which the model may call unless the client says otherwise", () => {
-    const parameters = { type: "object", properties: {} }; // OpenAI demands properties
+  it("have the client's tools, which the model may call by default", () => {
+    const parameters = { type: "object", properties: {} }; // OpenAI requires `properties`
     const tools = [{ type: "custom", ...tool("f"), description: "d" }];
     const f = { type: "tool", name: "f", disable_parallel_tool_use: true };
     const choices: [Json | undefined, unknown, boolean | undefined][] = [
@@ -111,7 +112,7 @@ describe("the parameters of a request", () => {
     }
   });
 
-  it("have the schema of the reply under either name", () => {
+  it("have the reply's schema under either name", () => {
     const [type, schema] = ["json_schema", { type: "object" }];
     const json_schema = { name: "reply", description: undefined, schema, strict: true };
     const format = { type, schema };
@@ -119,7 +120,7 @@ describe("the parameters of a request", () => {
       assert.deepEqual(read(over).response_format, { type, json_schema });
   });
 
-  it("have strict schemas only where all properties are required, as OpenAI demands", () => {
+  it("have strict schemas only if all properties are required, as OpenAI demands", () => {
     const city = { type: "object", properties: { city: {} }, required: ["city"] };
     for (const [schema, strict] of [
       [city, true],
@@ -165,7 +166,7 @@ describe("messages", () => {
     ];
     for (const [blocks, expected] of contents)
       assert.equal(userBlocks(...blocks)[0]!.content, expected);
-    // An assistant's texts are the pieces of one.
+    // Several texts of an assistant are pieces of one text.
     for (const [pieces, expected] of [
       [[text("one"), text(" and two")], "one and two"],
       [[{ type: "redacted_thinking", data: "x" }], ""],
@@ -196,7 +197,7 @@ describe("messages", () => {
     ]);
   });
 
-  it("have calls, thoughts and results as chat completions has them", () => {
+  it("have calls, thinking and results as in chat completions", () => {
     const image = { type: "image", source: { type: "url", url: "https://x.example/" } };
     const redacted = { type: "redacted_thinking", data: "x" };
     const results = [
@@ -232,7 +233,7 @@ describe("messages", () => {
     ]);
   });
 
-  it("declare a deferred tool once the client's search has found it, or a choice names it", () => {
+  it("declare a deferred tool once the client's search has found it, or a tool_choice names it", () => {
     const late = { ...tool("late"), defer_loading: true };
     const tools = [tool("search"), late, { ...late, name: "x".repeat(65) }];
     const over = { tools, messages: called([], [{ type: "tool_reference", tool_name: "late" }]) };
@@ -242,7 +243,7 @@ describe("messages", () => {
     assert.deepEqual(declared, [2, 2, 1]);
   });
 
-  it("have the thoughts that the gateway sealed in a signature, as far as it can open them", () => {
+  it("have the thoughts that the gateway sealed in a signature, if it can open them", () => {
     const thoughts = [sealed("ok One."), sealed("Elsewhere."), { ...signed, thinking: "" }];
     const [, calling] = messagesOf({ messages: called([...thoughts, own]) });
     assert.equal(calling?.role === "assistant" && calling.reasoning_content, "One.\nHm.");
@@ -252,14 +253,14 @@ describe("messages", () => {
     assert.equal(six! - three!, 3, "each takes a step of its own");
   });
 
-  it("have the results directly behind their calls, whatever stands between them", () => {
+  it("have results directly after their calls, whatever stands between them", () => {
     const contents = (...messages: Json[]) =>
       messagesOf({ messages: [...HI, ...messages] }).map(({ content }) => content);
     const [calling, waiting] = [assistant(use("a")), assistant(text("I wait."))];
     const oneByOne = [user(resultOf("a", "one"), text("Wait.")), user(resultOf("b", "two"))];
     const calls = assistant(use("a"), use("b"));
     assert.deepEqual(contents(calls, ...oneByOne), ["Hi", null, "one", "two", "Wait."]);
-    // What the assistant said behind its calls stands before them.
+    // Assistant text after the calls is moved before them.
     const results = user(resultOf("a", "one"), resultOf("a", "two"));
     const ended = ["I wait.", null, "one", "two"];
     assert.deepEqual(contents(calling, waiting, results), ["Hi", ...ended]);
@@ -285,7 +286,7 @@ describe("what only a provider of the same format can serve", () => {
     ["tool_choice.type", { ...tools(), tool_choice: { type: "several" } }],
     ["compaction", { compaction: { type: "summarize" } }],
     ["thread", { thread: { type: "create" } }],
-    // It may answer calls that the provider keeps.
+    // The results may belong to calls that the provider stores.
     ["thread", { thread: { type: "continue", previous_message_id: "x" }, messages: answers }],
     ["messages[1].clear_at", { messages: [...HI, { ...hurry, clear_at: "next_user_message" }] }],
     ["output_format", { output_format: { type: "grammar" } }],
@@ -304,7 +305,7 @@ describe("what only a provider of the same format can serve", () => {
     ["messages[0].content[0].citations", block({ ...document("x"), citations: { enabled: true } })],
     ["messages[1].content[0]", { messages: [...HI, assistant({ type: "new_use" })] }, "new_use"],
   ];
-  it("is noted at its place", () => {
+  it("is listed with its path", () => {
     const needs = "needs a model of a provider that speaks the Messages API";
     for (const [place, over, type] of cases) {
       assert.equal(onlyOf(over), `${place}: ${type ? `"${type}" ` : ""}${needs}`);
@@ -313,13 +314,13 @@ describe("what only a provider of the same format can serve", () => {
     assert.equal(read({ max_tokens: 0 }).maxTokens, 0);
   });
 
-  it("counts as a file of ten pages where a document is only an address", () => {
+  it("counts a document that is only an address as a file of ten pages", () => {
     const content = [{ type: "document", source: link }];
     for (const messages of [[user(...content)], called([], content)])
       assert.equal(mediaTokens(read({ messages }), "anthropic"), 31_000);
   });
 
-  it("is not what has no effect on the meaning", () => {
+  it("excludes what does not change the meaning", () => {
     const over = {
       service_tier: "auto",
       metadata: { user_id: "u" },
@@ -338,7 +339,7 @@ describe("what only a provider of the same format can serve", () => {
     assert.deepEqual(roles, ["system", "user", "system"]);
   });
 
-  it("counts as much as it has bytes, without the data of media", () => {
+  it("counts its size in bytes, without the data of media", () => {
     const words = "x".repeat(1_000);
     const found = { type: "search_result", content: [text(words)] };
     const future = { type: "x_20300101", description: words };
@@ -385,29 +386,29 @@ describe("a request that is wrong in every format", () => {
     ["messages[1].content: is required", { messages: [...HI, { role: "system" }] }],
     ["tools: expected at most 10000 elements, got 10001", { tools: Array(10_001).fill(untouched) }],
   ];
-  it("is refused, with the reason", () => {
+  it("is rejected, with the reason", () => {
     for (const [expected, over] of cases) assert.equal(issueOf(over), expected);
   });
 
-  it("is refused at the place where its client put what is wrong", () => {
+  it("is rejected with the client's path of the invalid value", () => {
     const search = { type: "web_search_20250305", name: "web_search" };
     const faulty = { name: "f", input_schema: { x: "y".repeat(256 * 1024) } };
     assert.match(issueOf({ tools: [search, tool("g"), faulty] }), /^tools\[2\]\.input_schema: /);
   });
 
-  it("is refused if it is too deep to be written again", () => {
+  it("is rejected if it is nested too deeply to be serialized again", () => {
     const deep = (levels: number): unknown => (levels === 0 ? 1 : [deep(levels - 1)]);
     assert.match(issueOf({ future_field: deep(200) }), /levels of nesting/);
   });
 });
 
-it("the request for a provider of the same format has no blocks of other models that the provider refuses", () => {
+it("a provider of the same format gets no blocks of other models that it would reject", () => {
   const { body } = read({ messages: called([own, sealed("ok A."), signed]) }).native!;
   assert.deepEqual(body["messages"], called([signed]));
   const alone = (...content: Json[]) => [...HI, assistant(...content), ...HI];
   const passed = (messages: unknown[]) => read({ messages }).native!.body["messages"];
   assert.deepEqual(passed(alone(own)), alone(text("(no answer)")));
-  // A reply without a text, which only the last message may be.
+  // An empty reply, which only the last message may be.
   assert.deepEqual(passed(alone()), alone(text("(no answer)")));
   assert.deepEqual(passed(alone().slice(0, -1)), alone().slice(0, -1));
   assert.deepEqual(passed(alone(own, text("\n\n"), text("x"))), alone(text("x")));
@@ -416,7 +417,7 @@ it("the request for a provider of the same format has no blocks of other models 
   assert.deepEqual(passed(others), others);
 });
 
-it("the request for a provider of the same format asks for thoughts in a loop of calls only where the provider itself began it with some", () => {
+it("a provider of the same format is asked for thinking in a loop of calls only if it began it with thinking", () => {
   const thinking = { type: "enabled", budget_tokens: 1_024 };
   const of = (messages: unknown[], over: Json = { thinking }) =>
     read({ messages, ...over }).native!.body["thinking"];
@@ -426,7 +427,7 @@ it("the request for a provider of the same format asks for thoughts in a loop of
   ];
   const instruction = { role: "system", content: "Hurry." };
   const answered = { role: "assistant", content: "Done." };
-  // To the provider, what follows the results belongs to the same turn of the user.
+  // For the provider, messages after the results belong to the same user turn.
   for (const messages of [
     call("a", own),
     call("a"),

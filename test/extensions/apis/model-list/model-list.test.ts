@@ -1,5 +1,4 @@
-// GET /v1/models and /v1/models/{id}: which names there are for a key, and what a client can expect
-// of each.
+// GET /v1/models and /v1/models/{id}: the models of a key, and what a client can expect of each.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -29,7 +28,7 @@ const config = demo({
 });
 
 describe("GET /v1/models/{id}", () => {
-  /** A gateway, and what it answers to a path below /v1/models. */
+  /** A gateway, and its responses to paths below /v1/models. */
   async function start(t: TestContext) {
     const { url, gateway } = await startGateway(t, config);
     const get = (path: string, key = "sk-demo", method = "GET") =>
@@ -37,7 +36,7 @@ describe("GET /v1/models/{id}", () => {
     return { url, admin: gateway.adminAddress()!, get };
   }
 
-  it("has what the list has: context, longest reply and capabilities, of an alias what can be relied on", async (t) => {
+  it("shows what the list shows: context, longest reply, capabilities, and for an alias the guaranteed ones", async (t) => {
     const { get } = await start(t);
     const abilities: Record<string, [number | null, number | null, string[]]> = {
       small: [8_000, 1_000, ["tools"]],
@@ -55,12 +54,12 @@ describe("GET /v1/models/{id}", () => {
       const listed = data.find((each: { id: string }) => each.id === id);
       assert.deepEqual(listed, entry);
     }
-    // This key's alias has one of the models behind it, because the key names that one too.
+    // For this key the alias has one model, because the key names only that one.
     const narrow = await json(await get("/team/both", "sk-narrow"));
     assert.deepEqual([narrow.context_length, narrow.max_output_tokens], [64_000, null]);
   });
 
-  it("takes names with slashes, as they are and percent-encoded, and leaves a query out", async (t) => {
+  it("accepts names with slashes, plain or percent-encoded, and ignores a query", async (t) => {
     const { get, admin } = await start(t);
     for (const path of ["team/both", "team%2Fboth", "%74eam/both?x=1"])
       assert.equal((await json(await get(`/${path}`))).id, "team/both", path);
@@ -69,7 +68,7 @@ describe("GET /v1/models/{id}", () => {
     assert.ok(metrics.includes(counted), metrics);
   });
 
-  it("404 for what is unknown, disabled or not for this key; 401 without one; 405 but for GET and HEAD", async (t) => {
+  it("404 for an unknown, disabled or forbidden model; 401 without a key; 405 except for GET and HEAD", async (t) => {
     const { url, get } = await start(t);
     for (const path of ["nowhere", "team/off", "__proto__", "{id}", "%zz", "small/", "small"]) {
       const response = await get(`/${path}`, path === "small" ? "sk-narrow" : "sk-demo");
@@ -84,7 +83,7 @@ describe("GET /v1/models/{id}", () => {
     assert.deepEqual([deleted.status, deleted.headers.get("allow")], [405, "GET, HEAD"]);
   });
 
-  it("is in the published document, with the schema that its answers fit", async (t) => {
+  it("is in the published document, with a schema that its responses meet", async (t) => {
     const { url, admin, get } = await start(t);
     const published = await (await fetch(`${url}/openapi.json`)).text();
     assert.equal(await (await fetch(`${admin}/openapi.json`)).text(), published);

@@ -1,4 +1,4 @@
-// POST /v1/responses at a running gateway: from the key to the receipt, in another format.
+// POST /v1/responses at a running gateway: from the key to the receipt.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
@@ -39,7 +39,7 @@ const behaviours: Behaviours = {
   broken: status(500),
 };
 
-/** The stream begins before the provider says anything. */
+/** The stream begins before the provider sends anything. */
 const QUICK = { server: { keep_alive_ms: 20 } };
 
 async function start(t: TestContext, over: object = {}) {
@@ -54,7 +54,7 @@ async function start(t: TestContext, over: object = {}) {
 }
 
 describe("POST /v1/responses", () => {
-  it("has errors of the vendor's shape, with the request's id", async (t) => {
+  it("has errors in OpenAI's format, with the request's id", async (t) => {
     const plain = { provider: "lab", supports: ["tools"] };
     const { ask, url } = await start(t, { models: { plain } });
     const expect = async (asked: Promise<Response>, about: string, param: string | null) => {
@@ -86,7 +86,7 @@ describe("POST /v1/responses", () => {
     assert.equal(message, "Invalid 'include': this model states no log probabilities.");
   });
 
-  it("takes a key from x-api-key; names the tools that it leaves out in the log, and calls the others", async (t) => {
+  it("accepts a key in x-api-key; logs omitted tools, and passes on calls of the others", async (t) => {
     const { ask, provider, diagnostics } = await start(t);
     const headers = { "x-request-id": "left-out", authorization: "", "x-api-key": KEY };
     const reply = await json(await ask({ model: "caller", tools: TOOLS }, headers));
@@ -101,7 +101,7 @@ describe("POST /v1/responses", () => {
     assert.deepEqual([line["request_id"], line["tools"]], ["left-out", ["web_search"]]);
   });
 
-  it("notes what it leaves out for the receipt, however the request ends", async (t) => {
+  it("notes omitted items in the receipt, however the request ends", async (t) => {
     const data_dir = folder();
     const { ask } = await start(t, { data_dir, timeouts: { leave_ms: 0 } });
     const sealed = { type: "reasoning", summary: [], encrypted_content: "gAAAAABpvendor" };
@@ -117,7 +117,7 @@ describe("POST /v1/responses", () => {
     for (const { notes } of lines) assert.deepEqual(notes, left);
   });
 
-  it("gives a model its sealed reasoning back, also after a restart", async (t) => {
+  it("sends sealed reasoning back to its model, also after a restart", async (t) => {
     const over = { data_dir: folder() };
     const first = await start(t, over);
     const include = ["reasoning.encrypted_content"];
@@ -133,7 +133,7 @@ describe("POST /v1/responses", () => {
     assert.equal(body["messages"][1].reasoning_content, "R");
   });
 
-  describe("asked for a WebSocket", () => {
+  describe("a request for a WebSocket", () => {
     const handshake = {
       connection: "keep-alive, Upgrade",
       upgrade: "websocket",
@@ -148,7 +148,7 @@ describe("POST /v1/responses", () => {
       return { res, text: await text(res) };
     };
 
-    it("answers 426, with the protocol that it serves, also to pages that may call", async (t) => {
+    it("gets 426 with the supported protocol, also from pages of allowed origins", async (t) => {
       const origin = "https://app.example.org";
       const { url, accessOf } = await start(t, { server: { cors: { origins: [origin] } } });
       const { res, text } = await get(`${url}/v1/responses?model=model`, { ...handshake, origin });
@@ -163,7 +163,7 @@ describe("POST /v1/responses", () => {
       assert.equal((await accessOf(request_id))["error_code"], code);
     });
 
-    it("answers all other requests as ever, and is unknown without the API", async (t) => {
+    it("changes no other request, and is unknown without the API", async (t) => {
       const { url } = await start(t);
       const off = await start(t, { apis: [] });
       const post = { ...handshake, "content-type": "application/json" };
@@ -177,7 +177,7 @@ describe("POST /v1/responses", () => {
     });
   });
 
-  it("sends an error before the first word as events, if the stream has begun", async (t) => {
+  it("sends an error before the first text as events, if the stream has begun", async (t) => {
     const { ask } = await start(t, { ...QUICK, timeouts: { first_token_ms: 200 } });
     const more = { instructions: "Be brief.", temperature: 0.5, metadata: { a: "b" } };
     const asked = { model: "silent", tools: TOOLS, tool_choice: "none", ...more };

@@ -1,4 +1,4 @@
-// Replies in the format of the Responses API: the order of the events, their numbers, and that the
+// Replies in the format of the Responses API: the order and numbers of the events, and that the
 // last event says the same as all others together.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -36,7 +36,7 @@ function streamed(parts: readonly Part[], finish: Finish = "stop", more: object 
   return readEvents(parts.map((part) => add([part])).join("") + end(USAGE, finish));
 }
 
-/** A reply without what is drawn by chance. */
+/** A reply without random ids and times. */
 const comparable = (response: object): unknown =>
   JSON.parse(JSON.stringify(response), (key, value) => (key === "id" ? "id" : value));
 
@@ -74,7 +74,7 @@ describe("a reply of the Responses API", () => {
     called(4, "undeclared"),
   ];
 
-  it("is one document, or events that amount to the same", () => {
+  it("is one document, or events with the same content", () => {
     const { add, end } = writer(false);
     assert.equal(everything.map((part) => add([part])).join(""), "");
     const whole = JSON.parse(end(USAGE, "tool_calls"));
@@ -106,7 +106,7 @@ describe("a reply of the Responses API", () => {
     });
   });
 
-  it("has the events in the vendor's order", () => {
+  it("has the events in OpenAI's order", () => {
     const parts = [reasoning("R"), text("T"), ...call(0, "get_time", "{}")];
     const expected =
       "created in_progress output_item.added reasoning_summary_part.added " +
@@ -117,7 +117,7 @@ describe("a reply of the Responses API", () => {
     assert.equal(types(streamed(parts)).join(" "), expected);
   });
 
-  it("ends a whole call before the next item, one whose arguments may go on at the end", () => {
+  it("ends a complete call before the next item, and a call with unfinished arguments at the end", () => {
     const halves = [...call(1, "get_time", "{"), text("T"), args(1, "}")];
     const [first, last] = [call(0, "patch", '{"input":"a"}'), call(2, "get_time", "{}")];
     const events = streamed([...first, ...halves, ...last, text("U")]);
@@ -127,7 +127,7 @@ describe("a reply of the Responses API", () => {
     assert.equal(order.join(" "), expected);
   });
 
-  it("may be empty, and nothing of it written to the provider's cache", () => {
+  it("may be empty, with no tokens written to the provider's cache", () => {
     const events = streamed([]);
     assert.deepEqual(types(events), ["created", "in_progress", "completed"]);
     assert.deepEqual(last(events).output, []);
@@ -136,7 +136,7 @@ describe("a reply of the Responses API", () => {
     assert.deepEqual(usage.input_tokens_details, { cached_tokens: 8, cache_write_tokens: 0 });
   });
 
-  it("is incomplete if it was cut, and so are the items that are not whole", () => {
+  it("is incomplete if it was cut, and so are its unfinished items", () => {
     const parts = [
       text("Half"),
       ...call(0, "get_time", "{}"),
@@ -159,7 +159,7 @@ describe("a reply of the Responses API", () => {
     assert.equal(outputOf([text("Half")], "length")[0].status, "incomplete");
   });
 
-  it("has a refusal as an item of its own", () => {
+  it("has a refusal as a separate item", () => {
     const events = streamed([text("Well."), { type: "refusal", text: "No." }]);
     const [, refusal] = last(events).output;
     assert.deepEqual(refusal.content, [{ type: "refusal", refusal: "No." }]);
@@ -167,7 +167,7 @@ describe("a reply of the Responses API", () => {
     assert.ok(types(events).includes("refusal.done"));
   });
 
-  it("hides reasoning that nobody asked for, seals it for those who keep it", () => {
+  it("hides reasoning unless requested, and seals it for clients that keep it", () => {
     const parts = [reasoning("First "), reasoning("this."), text("A")];
     const hidden = { showsReasoning: false };
     assert.deepEqual(fieldsOf(outputOf(parts, "stop", hidden), "type"), ["message"]);
@@ -181,7 +181,7 @@ describe("a reply of the Responses API", () => {
     assert.equal(shown.encrypted_content, "sealed:First this.");
   });
 
-  it("has log probabilities only where they were asked for", () => {
+  it("has log probabilities only if requested", () => {
     const logprobs = [{ token: "A", logprob: -0.5, bytes: [65], top_logprobs: [] }];
     const parts: Part[] = [{ type: "text", text: "A", logprobs }];
     const found = (more: object) => outputOf(parts, "stop", more)[0].content[0].logprobs;
@@ -192,7 +192,7 @@ describe("a reply of the Responses API", () => {
     assert.deepEqual(fieldsOf(items, "type"), ["function_call"], "no message is of them alone");
     const [halved] = outputOf([bare, ...parts], "stop", shows);
     assert.deepEqual(halved.content[0].logprobs, [...logprobs, ...logprobs], "half a character");
-    // A list of bytes also for tokens whose bytes the provider does not state.
+    // The bytes are a list even if the provider does not state them.
     const token = { token: "A", logprob: -0.5, bytes: null };
     const unstated = [{ ...token, top_logprobs: [token] }];
     const [{ content }] = outputOf(
@@ -204,7 +204,7 @@ describe("a reply of the Responses API", () => {
     assert.deepEqual(content[0].logprobs, [{ ...listed, top_logprobs: [listed] }]);
   });
 
-  it("gives the text of a free-form call, of one that was cut as far as it came", () => {
+  it("has the text of a free-form call, partial if the call was cut", () => {
     const inputOf = (json: string, finish: Finish = "length") => {
       const events = streamed(call(0, "patch", json), finish);
       const { type, status, input } = last(events).output[0];
@@ -232,12 +232,12 @@ describe("a reply of the Responses API", () => {
     ];
     for (const [json, input] of cuts) assert.deepEqual(inputOf(json), [input, "incomplete"], json);
     assert.deepEqual(inputOf('{"input":"a"}'), ["a", "completed"]);
-    // What is no JSON is the text itself.
+    // Arguments that are not JSON are the text itself.
     for (const text of ['{"input":"a', "*** Begin Patch"])
       assert.deepEqual(inputOf(text, "stop"), [text, "completed"]);
   });
 
-  it("names the model that goes on with it", () => {
+  it("names the model that continues it", () => {
     const { add, resumed, end } = writer(true);
     const begun = add([text("Half")]);
     const rest = resumed!("other", "fp_1") + add([text(" and half")]) + end(USAGE, "stop");
@@ -247,7 +247,7 @@ describe("a reply of the Responses API", () => {
     assert.equal(output[0].content[0].text, "Half and half");
   });
 
-  it("ends with the error if it fails, and with what was complete", () => {
+  it("ends with the error if it fails, and with the completed items", () => {
     const { add, fail } = writer(true);
     const begun = add([reasoning("R"), text("Half")]);
     const broken = new ApiError("upstream_error", "It broke.");

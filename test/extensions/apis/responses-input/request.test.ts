@@ -1,5 +1,5 @@
-// Requests of the Responses API as chat completions: what becomes of items, tools and fields, and
-// where a refusal says that it is.
+// Translates Responses API requests to chat completions: items, tools and fields, and the paths in
+// errors.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { pathText, ValidationError } from "../../../../src/core/schema/checker.ts";
@@ -32,7 +32,7 @@ const result = (id: string, output: unknown = "14:05") => ({
   call_id: id,
   output,
 });
-/** Requests that are refused, each with the code and the place. */
+/** Asserts that these requests are rejected, each with its code and path. */
 function assertRefused(...cases: [more: object, code: string, place: string, input?: unknown][]) {
   for (const [more, code, place, input] of cases)
     assert.deepEqual(refused(more, input), [code, place]);
@@ -52,14 +52,14 @@ const namesOf = ({ chat }: ReturnType<typeof read>) =>
   chat.tools?.map(({ function: { name } }) => name);
 
 describe("a request of the Responses API", () => {
-  it("has a text as input, and instructions as the system's first text", () => {
+  it("has a text as input, and instructions as the first system text", () => {
     const { chat } = read({ instructions: "Be brief.", max_output_tokens: 9, user: "u" });
     const system = { role: "system", content: "Be brief." };
     assert.deepEqual(chat.messages, [system, { role: "user", content: "hi" }]);
     assert.deepEqual([chat.maxTokens, chat.user, chat.stream], [9, "u", false]);
   });
 
-  it("keeps what only some providers take, the end user as a hash", () => {
+  it("keeps the fields of some providers, and the end user as a hash", () => {
     const hints = { prompt_cache_key: "k", prompt_cache_retention: "24h", safety_identifier: "me" };
     const { further, user } = read({ ...hints, text: { verbosity: "low" } }).chat;
     assert.equal(user, "me");
@@ -75,7 +75,7 @@ describe("a request of the Responses API", () => {
     assert.deepEqual(new Set(Object.values(ignored)), new Set([undefined]));
   });
 
-  it("makes one message of all that an assistant did between two inputs", () => {
+  it("joins an assistant's items between two inputs into one message", () => {
     const said = [{ type: "output_text", text: "I look.", annotations: [] }];
     const made = messages([
       { type: "message", role: "developer", content: [inputText("Be kind.")] },
@@ -101,7 +101,7 @@ describe("a request of the Responses API", () => {
     ]);
   });
 
-  it("takes reasoning from where it stands: sealed here, plain, or as a summary", () => {
+  it("takes reasoning in any of its forms: sealed here, plain, or as a summary", () => {
     const summary = [{ type: "summary_text", text: "S" }];
     const content = [{ type: "reasoning_text", text: "R" }];
     const elsewhere = { encrypted_content: "gAAAA" };
@@ -143,7 +143,7 @@ describe("a request of the Responses API", () => {
     assert.equal(openNone.mock.callCount(), 10_000 + 10_000);
   });
 
-  it("sends the images that tools returned after their results, under the calls' names", () => {
+  it("sends images in tool results after the results, under the calls' names", () => {
     const image = { type: "input_image", image_url: PIXEL, detail: "high" };
     const made = messages([
       asked,
@@ -168,7 +168,7 @@ describe("a request of the Responses API", () => {
     ]);
   });
 
-  it("has each result right after its call; between them, input moves after, an assistant's text before", () => {
+  it("puts each result after its call; input between them moves after it, assistant text before it", () => {
     const order = (...items: object[]) =>
       messages([asked, ...items])
         .slice(1)
@@ -197,7 +197,7 @@ describe("a request of the Responses API", () => {
     assertRefused([{}, INVALID, "input[1].call_id", [asked, result("c"), c]]);
   });
 
-  it("takes work in proportion to the images that one call returned", (t) => {
+  it("takes linear work for the images that one call returned", (t) => {
     const iterator = Object.getPrototypeOf([][Symbol.iterator]());
     const output = [{ type: "input_image", image_url: "data:," }];
     const steps = (count: number): number => {
@@ -234,7 +234,7 @@ describe("a request of the Responses API", () => {
     assert.deepEqual(facts.tools.get("fs__get_time"), origin);
   });
 
-  it("finds tools among the items, and calls of them by the names of their functions", () => {
+  it("finds tools among the items, and their calls by the names of their functions", () => {
     const exec = { type: "custom", name: "exec", format: { type: "text" } };
     const searched = { type: "tool_search_call", call_id: "s", execution: "client" };
     const execCall = { type: "custom_tool_call", call_id: "a", name: "exec", input: 'a "b"' };
@@ -257,21 +257,21 @@ describe("a request of the Responses API", () => {
     assert.deepEqual(withText, second, "a text stays as it is");
   });
 
-  it("takes a message between a client's own agents as one of the user", () => {
+  it("takes a message between a client's own agents as a user message", () => {
     const sealed = { type: "encrypted_content", encrypted_content: "say hi" };
     const content = [inputText("Payload: "), sealed];
     const made = messages([asked, { type: "agent_message", author: "/root", content }]);
     assert.deepEqual(made.at(-1), { role: "user", content: "Payload: say hi" });
   });
 
-  it("has the later one of two tools with the same name, in the place of the first", () => {
+  it("uses the later of two tools with one name, at the position of the first", () => {
     const later = { ...get_time, description: "Later." };
     const given = read({ tools: [get_time, tool("other"), later] });
     assert.deepEqual(namesOf(given), ["get_time", "other"]);
     assert.equal(given.chat.tools![0]!.function.description, "Later.");
   });
 
-  it("shortens names of at most 256 characters so that they stay different", () => {
+  it("shortens names of up to 256 characters without collisions", () => {
     const long = (length: number, end = "") => "n".repeat(length) + end;
     for (const [declared, count] of [
       [namespace("mcp__a_long_server", tool(long(50, "1")), tool(long(50, "2"))), 2],
@@ -294,7 +294,7 @@ describe("a request of the Responses API", () => {
     );
   });
 
-  it("may have 128 tools, in whatever lists and namespaces they stand", () => {
+  it("may have 128 tools, across all lists and namespaces", () => {
     const tools = (count: number, prefix: string) =>
       Array.from({ length: count }, (_, index) => tool(`${prefix}${index}`));
     const searched = { type: "tool_search_call", call_id: "s", arguments: {} };
@@ -307,12 +307,12 @@ describe("a request of the Responses API", () => {
     const list = [namespace("ns", ...tools(40, "a")), ...tools(8, "d")];
     assert.equal(read({ tools: list }, input(40)).chat.tools!.length, 128);
     assertRefused([{ tools: list }, INVALID, "input[3].tools[40]", input(41)]);
-    // A tool that is found again is the same tool.
+    // A tool that is found again counts once.
     const again = [...input(40), ...input(40).slice(1)];
     assert.equal(read({ tools: list }, again).chat.tools!.length, 128);
   });
 
-  it("counts the tools of a list before it looks at one of them", () => {
+  it("counts the tools of a list before it reads any of them", () => {
     const look = () => assert.fail("a tool was looked at");
     const untouched = new Proxy({}, { get: look, has: look, getOwnPropertyDescriptor: look });
     const tools = Array(129).fill(untouched);
@@ -327,7 +327,7 @@ describe("a request of the Responses API", () => {
     );
   });
 
-  it("follows tool_choice as far as its tools are here", () => {
+  it("follows tool_choice as far as its tools exist here", () => {
     const hosted = { type: "web_search" };
     const tools = [get_time, tool("other"), hosted];
     const choice = (tool_choice: unknown) => read({ tools, tool_choice });
@@ -350,7 +350,7 @@ describe("a request of the Responses API", () => {
     assert.deepEqual(searched.tool_choice, function_("tool_search"));
   });
 
-  it("takes a choice for declared tools of the same type only, and needs its mode", () => {
+  it("accepts a choice of declared tools of the same type only, and requires its mode", () => {
     const named = { type: "mcp", server_label: "s", name: "f" };
     const tools = [{ type: "mcp", server_label: "s", server_url: "http://x" }, tool("f")];
     const [f, custom] = ["function", "custom"].map((type) => ({ type, name: "f" }));
@@ -374,7 +374,7 @@ describe("a request of the Responses API", () => {
       assertRefused([{ tools, tool_choice }, code, `tool_choice${place}`]);
   });
 
-  it("is refused where two different tools would be one function", () => {
+  it("is rejected if two different tools would become one function", () => {
     const custom = { type: "custom", name: "f" };
     const ns = namespace("ns", get_time, tool("f"));
     const more = { type: "additional_tools", role: "developer", tools: [custom] };
@@ -388,7 +388,7 @@ describe("a request of the Responses API", () => {
     assert.equal(read({ tools: [ns, ns, search, search] }).chat.tools!.length, 3);
   });
 
-  it("asks for thinking, and shows it as a summary", () => {
+  it("requests thinking, and shows it as a summary", () => {
     const cases: [reasoning: object | null, expected: unknown[]][] = [
       [null, [false, false, undefined]],
       [{ summary: "auto" }, [true, true, undefined]],
@@ -403,7 +403,7 @@ describe("a request of the Responses API", () => {
     }
   });
 
-  it("has the effort and the format that its conversation has changed last", () => {
+  it("uses the effort and format that its conversation set last", () => {
     const type = "configuration_update";
     const first = { type, reasoning: { effort: "low" }, text: { format: { type: "text" } } };
     const input = [first, asked, { type, reasoning: { effort: "max" } }, { type, reasoning: {} }];
@@ -421,7 +421,7 @@ describe("a request of the Responses API", () => {
     assert.equal(read({ text: { format: { type: "text" } } }).chat.response_format, undefined);
   });
 
-  it("is refused where it needs what is stored, or what only the service has", () => {
+  it("is rejected if it needs stored items, or features of OpenAI's service", () => {
     const hint = /: nothing is stored here; set store: false, and send the items$/;
     const references: [object, string, unknown?][] = [
       [{ previous_response_id: "resp_1" }, "previous_response_id"],
@@ -445,7 +445,7 @@ describe("a request of the Responses API", () => {
     assert.equal(read({ store: false, background: false }).chat.stream, false);
   });
 
-  it("names the place of what is wrong in the client's own words", () => {
+  it("names the path of an invalid value as in the client's request", () => {
     const clip = { type: "input_audio", input_audio: { data: "", format: "wav" } };
     assertRefused(
       [{}, INVALID, "input[0].type", [{ type: "web_search_call" }]],
@@ -459,7 +459,7 @@ describe("a request of the Responses API", () => {
     );
   });
 
-  it("is refused where a text part lacks its text, or where only texts can stand", () => {
+  it("is rejected if a text part has no text, or a part must be text and is not", () => {
     const parts: [object, string, string][] = [
       [{ type: "input_text" }, MISSING, "text"],
       [{ type: "input_text", text: null }, "invalid_type", "text"],

@@ -1,4 +1,4 @@
-// What a process takes on: connections, and the bytes of bodies and replies that it has in hand.
+// The limits of a process: connections, and the bytes of bodies and replies that it holds.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -18,13 +18,13 @@ import { post } from "../../apis/post.ts";
 
 const KB = 1024;
 
-/** The head of a chat request whose body has so many bytes. */
+/** The head of a chat request whose body has this length. */
 const headOf = (length: number, more = "") =>
   "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
   `Authorization: Bearer ${KEY}\r\n${more}Content-Length: ${length}\r\n\r\n`;
 const HI = { model: "m", messages: user("hi"), stream: true };
 
-/** A connection, over TLS if the gateway has it, and all that came on it. */
+/** A connection, over TLS if the gateway uses it, and the text received on it. */
 async function connect(t: TestContext, url: string) {
   const { port, protocol } = new URL(url);
   const options = { port: Number(port), host: "127.0.0.1", rejectUnauthorized: false };
@@ -44,7 +44,7 @@ async function refusedAsOverload(answer: Response): Promise<void> {
 }
 
 describe("bytes in hand", () => {
-  it("of one exchange alone have no bound", () => {
+  it("of a single exchange are not bounded", () => {
     const { retain } = createCapacity(Infinity, 100);
     assert.equal(retain(90, 0), undefined);
     assert.equal(retain(90, 90), undefined);
@@ -57,7 +57,7 @@ describe("bytes in hand", () => {
     JSON.stringify({ model: "m", messages: user("x".repeat(size)), stream: true });
   const bound = { server: { max_bytes_in_flight: 100 * KB } };
 
-  /** A gateway with 60 of 100 KB in hand, for a request that is answered at `release`. */
+  /** A gateway with 60 of 100 KB in flight, for a request that is answered at `release`. */
   async function crowded(t: TestContext, behaviours: Record<string, Behaviour> = {}, over = {}) {
     const { behaviour, finish } = held();
     const all = { m: behaviour, ...behaviours };
@@ -71,7 +71,7 @@ describe("bytes in hand", () => {
     return { ...gateway, provider, finish, release };
   }
 
-  it("refuse a request by its stated length, before its body has come: 503 with Retry-After", async (t) => {
+  it("reject a request by its Content-Length before its body arrives: 503 with Retry-After", async (t) => {
     const { url, chat, provider, accessOf, finish, release } = await crowded(t);
     const second = await connect(t, url);
     second.socket.write(headOf(60 * KB, "Expect: 100-continue\r\nX-Request-Id: crowded\r\n"));
@@ -90,7 +90,7 @@ describe("bytes in hand", () => {
     assert.match(await within((await third).text(), "the third reply"), /\[DONE\]/);
   });
 
-  it("lose nothing of their count by a refusal that waits behind another response", async (t) => {
+  it("are still counted after a rejection that waits behind another response", async (t) => {
     const two = held();
     const { url, chat, provider, release } = await crowded(t, { n: two.behaviour });
     const small = JSON.stringify({ model: "n", messages: user("hi"), stream: true });
@@ -103,7 +103,7 @@ describe("bytes in hand", () => {
     await release();
   });
 
-  it("are those of streams that are held back, and of whole replies; the breaker hears nothing", async (t) => {
+  it("include held streams and whole replies, and their rejection counts as no failure", async (t) => {
     const over = { aliases: { held: { models: ["large"], recovery: "hold" } } };
     const { chat, release } = await crowded(t, { large: speak("y".repeat(60 * KB)) }, over);
     await refusedAsOverload(await chat({ model: "held", messages: user("hi"), stream: true }));
@@ -113,7 +113,7 @@ describe("bytes in hand", () => {
     assert.equal((await ask()).status, 200);
   });
 
-  it("count what has come, not what is announced: who sends nothing keeps nobody out", async (t) => {
+  it("count received bytes, not announced ones: a client that sends nothing blocks nobody", async (t) => {
     const gateway = await startWith(t, { m: speak("Hi.") }, bound);
     const idle = await connect(t, gateway.url);
     idle.socket.write(`${headOf(90 * KB)}{`);
@@ -121,7 +121,7 @@ describe("bytes in hand", () => {
     assert.equal(answer.status, 200);
   });
 
-  it("refuse a body in chunks when it has become too large", async (t) => {
+  it("reject a chunked body once it is too large", async (t) => {
     const { url, release } = await crowded(t);
     const chunked = await connect(t, url);
     chunked.socket.write(
@@ -135,12 +135,12 @@ describe("bytes in hand", () => {
   });
 });
 
-describe("what a stream keeps", () => {
+describe("what a stream retains", () => {
   const call = (text: string, id?: string) =>
     chunk({ tool_calls: [{ index: 0, id, function: { name: id, arguments: text } }] });
   const over = { apis: ["messages"], server: { max_reply_bytes: 100 * KB } };
 
-  it("of the Messages API is at most a whole reply: arguments without an end break it off", async (t) => {
+  it("for the Messages API is bounded like a whole reply: endless arguments end the stream", async (t) => {
     const pieces = Array(20).fill(call("x".repeat(10 * KB)));
     const m = stream([call('{"a":"', "f"), ...pieces], "open");
     const gateway = await startWith(t, { m }, over);
@@ -151,7 +151,7 @@ describe("what a stream keeps", () => {
     assert.doesNotMatch(text, /message_stop/);
   });
 
-  /** Gives these parts to a request of such fields; returns how much of them it keeps. */
+  /** Delivers these parts to a request with these fields. Returns how many bytes it retains. */
   function play(parts: readonly Part[], fields: object): number {
     let kept = 0;
     const serving = { model: { provider: { maxReplyBytes: 16 * 1024 * KB } } };
@@ -164,7 +164,7 @@ describe("what a stream keeps", () => {
   const text: Part = { type: "text", text: "y" };
   const STREAM = { stream: true, native: {} };
 
-  it("has so many blocks at most, streamed and whole", () => {
+  it("has at most 10,000 blocks, streamed and whole", () => {
     const thought: Part = { type: "reasoning", text: "x" };
     const alternating = Array.from({ length: 5_001 }, () => [thought, text]).flat();
     for (const stream of [false, true]) {
@@ -181,13 +181,13 @@ describe("what a stream keeps", () => {
     assert.ok(kept > 200 * 50, `${kept} bytes`);
   });
 
-  it("counts the provider's own events from the first one that is held back", () => {
+  it("counts the provider's own events from the first retained one", () => {
     const own = (type: string): Part => ({ type: "native", event: { type }, content: false });
     const keptOf = (...types: string[]) => play(types.map(own), STREAM);
     assert.deepEqual([keptOf("ping"), keptOf("message_delta", "ping")], [0, 39]);
   });
 
-  it("of an event that does not end counts: who finds no room is told so", async (t) => {
+  it("counts for an unfinished event: a request without room gets an error", async (t) => {
     const m: Behaviour = ({ res }) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(`data: {"x":"${"y".repeat(300 * KB)}`);
@@ -199,8 +199,8 @@ describe("what a stream keeps", () => {
   });
 });
 
-describe("connections", () => {
-  /** A gateway with a bound on connections, one of which has a stream that has not ended. */
+describe("open connections", () => {
+  /** A gateway with a limit on connections, one of which has an unfinished stream. */
   async function busyGateway(t: TestContext, server: object) {
     const { behaviour, finish } = held();
     const { url, provider } = await startWith(t, { m: behaviour }, { server });
@@ -215,7 +215,7 @@ describe("connections", () => {
     return { url, finished };
   }
 
-  it("beyond the bound close the one that has been idle for longest, and no busy one", async (t) => {
+  it("beyond the limit close the one that has been idle longest, never a busy one", async (t) => {
     const { url, finished } = await busyGateway(t, { max_connections: 3 });
     const closed: number[] = [];
     for (const name of [1, 2, 3, 4]) {
@@ -227,7 +227,7 @@ describe("connections", () => {
     await finished();
   });
 
-  it("are one each under TLS too, so that a busy one is not taken for idle", async (t) => {
+  it("count once each under TLS too, so that a busy one is not taken for idle", async (t) => {
     const server = { max_connections: 2, tls: certificate() };
     const { url, finished } = await busyGateway(t, server);
     const { socket } = await connect(t, url);

@@ -1,5 +1,5 @@
-// The count that JSON texts pass before they are parsed: exactly so many values and new property
-// names, whatever stands in strings.
+// The counter that checks JSON texts before they are parsed: it counts values and new property
+// names exactly, whatever strings contain.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -29,13 +29,13 @@ describe("the count of values", () => {
     ["nesting in both kinds", '{"a":['.repeat(5), `${'{"a":['.repeat(5)}[`],
     ["members", members(10), members(11)],
   ] as const) {
-    it(`${name}: ten pass, one more is too much`, () => {
+    it(`${name}: ten pass, one more is too many`, () => {
       assert.equal(createJsonCounter(10, 100).add(within), undefined);
       assert.equal(createJsonCounter(10, 100).add(beyond), TOO_MANY_VALUES);
     });
   }
 
-  it("what stands in a string counts for nothing, whatever is escaped in it", () => {
+  it("the contents of a string do not count, whatever they escape", () => {
     for (const text of [
       "[[[[[[[[[[[[",
       ",,,,,,,,,,,,",
@@ -46,7 +46,7 @@ describe("the count of values", () => {
       assert.equal(count(JSON.stringify([text, text])), undefined, text);
   });
 
-  it("a string that does not end takes the rest of the text", () => {
+  it("an unterminated string takes the rest of the text", () => {
     assert.equal(count(`["${"[".repeat(100)}`), undefined);
     assert.equal(count('["\\'), undefined);
   });
@@ -56,14 +56,14 @@ describe("the count of values", () => {
     assert.equal(count("[1,2,3,4]", "[1,2,3,4]", "[1,2,3]"), TOO_MANY_VALUES);
   });
 
-  it("a text that is too much is not counted: a smaller one may still pass", () => {
+  it("a text beyond the limit does not count: a smaller one may still pass", () => {
     assert.equal(count("[1,2,3,4,5]", "[1,2,3,4,5,6]", "[1,2,3,4,5]"), undefined);
   });
 });
 
 describe("the count of property names", () => {
   const names = (from: number, count: number) => numbered(count, (index) => `n${from + index}`);
-  it("ten new names pass, one more is too much, in one object or in many", () => {
+  it("ten new names pass, one more is too many, in one object or in many", () => {
     assert.equal(count(object(names(0, 10))), undefined);
     assert.equal(count(object(names(0, 11))), TOO_MANY_NAMES);
     const objects = (count: number) => names(0, count).map((name) => object([name]));
@@ -71,27 +71,27 @@ describe("the count of property names", () => {
     assert.equal(createJsonCounter(100, 10).add(objects(11).join("")), TOO_MANY_NAMES);
   });
 
-  it("an object that repeats an earlier one's names has no new ones, at any depth", () => {
+  it("an object with the names of an earlier one has no new names, at any depth", () => {
     const same = object(["a", "b", "c"]);
     assert.equal(createJsonCounter(1_000_000, 3).add(list(1_000, same)), undefined);
     const nested = `{"a":1"b":${same}"c":${same}}`;
     assert.equal(createJsonCounter(1_000_000, 3).add(list(1_000, nested)), undefined);
   });
 
-  it("the same names in another order are new sequences of them", () => {
+  it("the same names in another order are new", () => {
     const both = `[${object(["a", "b"])}${object(["b", "a"])}]`;
     assert.equal(createJsonCounter(100, 4).add(both), undefined);
     assert.notEqual(createJsonCounter(100, 3).add(both), undefined);
   });
 
-  it("of more than 1,000 continuations of one beginning each is new every time that it comes", () => {
+  it("after 1,000 different continuations of one beginning, each further one is always new", () => {
     const objects = numbered(1_500, (index) => object([`n${index}`])).join("");
     assert.equal(createJsonCounter(1e6, 1_500).add(objects), undefined);
     assert.equal(createJsonCounter(1e6, 2_000).add(objects + objects), undefined);
     assert.notEqual(createJsonCounter(1e6, 1_999).add(objects + objects), undefined);
   });
 
-  it("names are told apart: 40,000 random ones are 40,000, short ones as well as long", () => {
+  it("names are distinguished: 40,000 random ones are 40,000, short or long", () => {
     for (const prefix of ["", "a name of more than thirty characters "]) {
       const random = object(numbered(40_000, (index) => `${prefix}${index}`));
       assert.notEqual(createJsonCounter(1e6, 39_990).add(random), undefined);
@@ -99,7 +99,7 @@ describe("the count of property names", () => {
   });
 });
 
-it("counting takes linear time where colons follow one long name, and where quotes follow many backslashes", () => {
+it("counting takes linear time for many colons after one long name, and many quotes after backslashes", () => {
   const length = LONG ? 2_000_000 : 300_000;
   const texts = [
     `{"${"x".repeat(length)}"${":".repeat(length)}`,

@@ -1,5 +1,5 @@
-// A log whose reader is too slow for it, alone and in a gateway: what is kept is bounded, what is
-// dropped is counted and told.
+// A log whose reader is too slow, alone and in a gateway: the backlog is bounded, and dropped lines
+// are counted and reported.
 
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
@@ -15,21 +15,21 @@ import { LONG } from "../../../support/long.ts";
 import { launch, quickest } from "../../../support/program.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
 
-/** A reader of a log that takes nothing until it is told to go on. */
+/** A reader of a log that reads nothing until resume() is called. */
 function createStalledReader() {
   const stream = new PassThrough({ encoding: "utf8", decodeStrings: false });
   let text = "";
   stream.on("data", (chunk: string) => (text += chunk)).pause();
   return {
     stream,
-    /** The lines that it has taken. */
+    /** The lines read so far. */
     lines: () => text.split("\n").filter((line) => line !== ""),
-    /** From now on it takes everything. */
+    /** From now on it reads everything. */
     resume: () => stream.resume(),
   };
 }
 
-/** How many lines of a log were dropped, by the metrics. */
+/** The number of lines that a log dropped, from the metrics. */
 async function droppedFrom(admin: string, log: string): Promise<number> {
   const metrics = await (await fetch(`${admin}/metrics`)).text();
   const found = new RegExp(`^chat_gateway_log_lines_dropped_total\\{log="${log}"\\} (\\d+)$`, "m");
@@ -37,7 +37,7 @@ async function droppedFrom(admin: string, log: string): Promise<number> {
 }
 
 describe("the gateway's logs", () => {
-  it("a diagnostics reader that stalls is told in its own log how many lines it has missed", async (t) => {
+  it("a diagnostics log with a stalled reader later says how many lines were dropped", async (t) => {
     const reader = createStalledReader();
     const gateway = await startGateway(t, demo(), { diagnostics: reader.stream });
     for (let at = 0; at < 10_000; at += 1) {
@@ -63,7 +63,7 @@ describe("the gateway's logs", () => {
   });
 
   for (const workers of LONG ? [1, 2] : [2]) {
-    it(`an access log that is not read: ${workers} process(es) keep a bounded part of it, and tell what is missing`, async (t) => {
+    it(`an unread access log of ${workers} process(es) keeps a bounded backlog, and reports dropped lines`, async (t) => {
       const file = configFile(demo({ data_dir: folder(), server: { workers } }));
       const program = quickest(folder());
       const { child, address, admin, stderr, ended } = launch(program, ["--config", file]);
@@ -72,7 +72,7 @@ describe("the gateway's logs", () => {
       const metricsAt = admin();
       let lines = 0;
       child.stdout!.on("data", (text: string) => (lines += text.split("\n").length - 1));
-      child.stdout!.pause(); // a new listener sets it going
+      child.stdout!.pause(); // a new listener would make it flow
       const count = 11_000;
       const head = `GET /${"p".repeat(700)} HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${"i".repeat(255)}`;
       const socket = net.connect(port, "127.0.0.1");
@@ -82,7 +82,7 @@ describe("the gateway's logs", () => {
       socket.setEncoding("latin1").on("data", count404);
       socket.write(`${head}\r\n\r\n`.repeat(count));
       await waitFor(() => answers >= count * 0.9, "the answers");
-      // It may fall behind again, and tell again, while the last lines come.
+      // The reader may fall behind again while the last lines arrive, which is reported again.
       const toldOf = () =>
         stderr()
           .split("\n")
@@ -102,7 +102,7 @@ describe("the gateway's logs", () => {
   }
 });
 
-it("a long path is cut at 512 characters in the access log, and the cut is marked", async (t) => {
+it("a long path in the access log is cut at 512 characters, and marked as cut", async (t) => {
   const gateway = await startGateway(t, demo());
   for (const [id, length] of [
     ["longest", 511],
@@ -115,7 +115,7 @@ it("a long path is cut at 512 characters in the access log, and the cut is marke
 });
 
 describe("a line log", () => {
-  it("counts the lines that cannot be written, and goes on if another reader opens the pipe", () => {
+  it("counts lines that cannot be written, and continues once another reader opens the pipe", () => {
     const written: ((error: Error) => void)[] = [];
     const write = (_: string, done: () => void) => written.push(done);
     const out: any = Object.assign(new EventEmitter(), { writableLength: 0, write });
@@ -130,7 +130,7 @@ describe("a line log", () => {
     assert.deepEqual([lost, written.length], [3, 2]);
   });
 
-  it("drops nothing for a reader that keeps up, however much comes in one turn", async () => {
+  it("drops nothing for a reader that keeps up, however much one turn writes", async () => {
     const reader = createStalledReader();
     reader.resume();
     const write = boundLog(reader.stream, {

@@ -1,6 +1,6 @@
-// Requests that share a connection: how many of them the gateway takes at once, what happens to
-// answers that nobody reads, which requests count as in flight, and how their bytes reach Node's
-// parser: a request at a time, wherever reads cut them, and no further while enough of them wait.
+// Requests that share a connection: how many the gateway accepts at once, what happens to responses
+// that nobody reads, which requests count as in flight, and how their bytes reach Node's parser:
+// one request at a time, wherever reads split them, and no further while enough requests wait.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -24,12 +24,9 @@ import { unhurriedClock } from "../../../support/unhurried-clock.ts";
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: id\r\n\r\n`;
 
-/**
- * A server of our own, whose GET /held is answered by whoever holds its exchange, and which sends
- * /large in one piece.
- */
+/** A server on which the test answers GET /held, and which sends /large in one piece. */
 async function startSite(t: TestContext, options: { send_ms?: number } = {}) {
-  /** Requests that a handler was called for, oldest first. */
+  /** The requests whose handlers were called, oldest first. */
   const taken: Exchange[] = [];
   const statuses: number[] = [];
   const bodies: string[] = [];
@@ -71,7 +68,7 @@ async function startSite(t: TestContext, options: { send_ms?: number } = {}) {
   return { url, taken, statuses, bodies };
 }
 
-/** A connection that is read, and what came on it. */
+/** A connection that is read, and the text received on it. */
 function connect(t: TestContext, url: string) {
   const socket = net.connect(Number(new URL(url).port), "127.0.0.1");
   let all = "";
@@ -82,7 +79,7 @@ function connect(t: TestContext, url: string) {
 }
 
 describe("pipelined requests", () => {
-  it("are bounded behind a large body in chunks, whose end is found by parsing, and go on as answers come", async (t) => {
+  it("are bounded behind a large chunked body too, and continue as responses are sent", async (t) => {
     const { url, taken, bodies } = await startSite(t);
     const large = "b".repeat(300_000);
     const chunks = `${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`;
@@ -95,7 +92,7 @@ describe("pipelined requests", () => {
     await waitFor(() => taken.length >= MAX_PIPELINED, "the bound to be reached");
     await settled(() => taken.length, "no more to be taken", 200);
     assert.equal(bodies[0]!.length, large.length);
-    // It is parsed in pieces of 2 KiB.
+    // The bytes are parsed in pieces of 2 KiB.
     const atMost = MAX_PIPELINED + 2_048 / get("/held").length;
     assert.ok(taken.length <= atMost, `${taken.length} behind the body`);
     const before = taken.length;
@@ -104,8 +101,8 @@ describe("pipelined requests", () => {
   });
 });
 
-describe("answers that nobody reads", () => {
-  it("end their connection when nothing was taken for send_ms, and are logged as 499", async (t) => {
+describe("unread responses", () => {
+  it("close their connection if nothing was sent for send_ms, and are logged as 499", async (t) => {
     const { url, statuses } = await startSite(t, { send_ms: 200 });
     const closed = ["/large", "/begun"].map(async (path) => {
       const { socket } = connect(t, url);
@@ -121,13 +118,13 @@ describe("answers that nobody reads", () => {
     assert.deepEqual(statuses, [499, 499, 499, 499]);
   });
 
-  it("are not those of a client that reads slowly: it gets all of it", async (t) => {
+  it("to a client that reads slowly are sent completely", async (t) => {
     const { url, statuses, taken } = await startSite(t, { send_ms: 900 });
     const { socket, received } = connect(t, url);
     const size = () => received().length;
     socket.write(get("/large"));
     await waitFor(() => taken.length === 1, "the request");
-    // Longer than send_ms in all, and never so long in one piece.
+    // Longer than send_ms in all, but never without progress for so long.
     for (let step = 1; step <= 5; step += 1) {
       await waitFor(() => size() >= step * 3_000_000, `step ${step} of the answer`);
       socket.pause();
@@ -139,18 +136,18 @@ describe("answers that nobody reads", () => {
     assert.deepEqual(statuses, [200]);
   });
 
-  it("are not those that take long to be made: silence before an answer ends nothing", async (t) => {
+  it("that take long to begin do not close the connection", async (t) => {
     const { url, taken } = await startSite(t);
     const { socket, received } = connect(t, url);
     socket.write(get("/held"));
     await waitFor(() => taken.length === 1, "the request");
-    taken[0]!.req.socket.emit("timeout"); // as Node does when nothing has passed for send_ms
+    taken[0]!.req.socket.emit("timeout"); // as Node emits it when nothing was sent for send_ms
     taken[0]!.res.end("late");
     await waitFor(() => received().endsWith("late"), "the answer");
   });
 });
 
-it("max_in_flight is free at once when a chat request is refused whose answer waits behind another", async (t) => {
+it("max_in_flight is released at once by a rejected chat request whose response waits behind another", async (t) => {
   const ask = (content: string) =>
     `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\nContent-Length: ${content.length}\r\n\r\n${content}`;
   const body = { model: "m", stream: true, messages: user("hi") };
@@ -167,7 +164,7 @@ it("max_in_flight is free at once when a chat request is refused whose answer wa
   await answer.text();
 });
 
-/** A connection that Node's HTTP server parses, and the requests that came out of it. */
+/** A connection that Node's HTTP server parses, and the requests that it parsed. */
 function startParser() {
   const requests: IncomingMessage[] = [];
   const live = new Set<IncomingMessage>();
@@ -210,7 +207,7 @@ const post = (body: string) =>
   `POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 
 describe("boundPipeline", () => {
-  it("parses the same requests, one at a time, wherever reads cut the bytes", () => {
+  it("parses the same requests, one at a time, wherever reads split the bytes", () => {
     const body = "a\r\n\r\nGET /inside HTTP/1.1\r\n\r\n";
     const bytes = get("/a") + post(body) + get("/b");
     for (let cut = 1; cut <= bytes.length; cut += 1) {
@@ -224,7 +221,7 @@ describe("boundPipeline", () => {
     }
   });
 
-  it("stops at the bound, pauses the socket, and goes on with each response", () => {
+  it("stops at the limit, pauses the socket, and continues with each response", () => {
     const { receive, requests, socket, answer } = startParser();
     receive(get("/a").repeat(MAX_PIPELINED + 2));
     assert.equal(requests.length, MAX_PIPELINED);
@@ -237,14 +234,14 @@ describe("boundPipeline", () => {
     assert.equal(socket.isPaused(), false);
   });
 
-  it("reads the body of the last request that is let in", () => {
+  it("reads the body of the last admitted request", () => {
     const { receive, requests } = startParser();
     receive(get("/a").repeat(MAX_PIPELINED - 1) + post("body") + get("/b"));
     assert.equal(requests.length, MAX_PIPELINED);
     assert.equal(requests.at(-1)!.complete, true);
   });
 
-  it("parses nothing while Node holds the socket, and goes on when Node resumes it", () => {
+  it("parses nothing while Node pauses the socket, and continues when Node resumes it", () => {
     const { receive, requests, socket } = startParser();
     Object.assign(socket, { _paused: true });
     receive(get("/a"));
@@ -254,7 +251,7 @@ describe("boundPipeline", () => {
     assert.equal(requests.length, 1);
   });
 
-  it("throws away what follows a stop, and keeps reading", () => {
+  it("discards bytes after a stop, and keeps reading", () => {
     const { receive, requests, socket, pipeline } = startParser();
     receive(get("/a").repeat(MAX_PIPELINED + 1));
     pipeline.stop();
@@ -263,7 +260,7 @@ describe("boundPipeline", () => {
     assert.equal(socket.isPaused(), false);
   });
 
-  it("refuses a socket that nobody parses", () => {
+  it("rejects a socket without a parser", () => {
     const socket = new Duplex({ read: () => undefined });
     assert.throws(() => boundPipeline({ socket, live: { size: 0 } }), TypeError);
   });

@@ -1,6 +1,6 @@
-// What is taken out of a provider's words before an operator reads them, and what stays. What it
-// said when it failed reaches the operator in the diagnostics log, in /status, in the spend log and
-// in the trace; and it never reaches the client.
+// What is redacted from a provider's message before operators read it, and what stays. The message
+// of a failure reaches the diagnostics log, /status, the spend log and the trace, and never the
+// client.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -32,7 +32,7 @@ describe("what looks like a key", () => {
     ["a Google key", "key AIzaSyCANARY_CANARY-1 is not valid", "key [redacted] is not valid"],
     ["a bearer token", "Authorization was Bearer CANARY-1", "Authorization was Bearer [redacted]"],
     ["an authorization header", "Authorization: Basic CANARY", "Authorization: [redacted]"],
-    ["a header of its own", "x-api-key: CANARY", "x-api-key: [redacted]"],
+    ["a separate header", "x-api-key: CANARY", "x-api-key: [redacted]"],
     ["a parameter of a URL", "GET /v1?key=CANARY&x=1", "GET /v1?key=[redacted]&x=1"],
     ["a member of JSON", '{"access_token": "CANARY"}', '{"access_token": "[redacted]"}'],
     ["a password", "password: CANARY", "password: [redacted]"],
@@ -47,7 +47,7 @@ describe("what looks like a key", () => {
     ["a key that a control character divides", "sk-CAN\u0000ARY", "[redacted]"],
     ["a key that an invisible character divides", "sk-\u200bCANARY", "[redacted]"],
   ];
-  it("is hidden", () => {
+  it("is redacted", () => {
     for (const [name, text, shown] of HIDDEN) assert.equal(redact(text), shown, name);
   });
 
@@ -64,7 +64,7 @@ describe("what looks like a key", () => {
     "A task-based risk-free plan 🙂",
     "",
   ];
-  it("is all that is hidden: other texts stay as they are", () => {
+  it("is all that is redacted: other texts stay unchanged", () => {
     for (const text of KEPT) assert.equal(redact(text), text);
   });
 });
@@ -96,38 +96,38 @@ describe("secrets of the configuration", () => {
     ["a database's password, as written and as meant", "p%40ss p@ss", "[redacted] [redacted]"],
     ["no placeholder", "x marks the text", "x marks the text"],
   ];
-  it("are hidden", () => {
+  it("are redacted", () => {
     for (const [name, text, shown] of CASES) assert.equal(own(text), shown, name);
   });
 });
 
-describe("the form of what is shown", () => {
+describe("a redacted message", () => {
   it("is one line without control characters", () => {
     const forged = 'a\r\n{"event":"x"}\u001b[31mred\u202e\u0000\u0085b\u2028c\ud800';
     assert.equal(redact(forged), 'a  {"event":"x"}[31mred b c');
   });
 
-  it("ends after 300 characters, in no half of a character", () => {
+  it("ends after 300 characters, and never inside one", () => {
     assert.equal(redact("a b ".repeat(200)).length, 300);
     assert.equal(redact(`${"a ".repeat(149)}x🙂`), `${"a ".repeat(149)}x`);
   });
 
-  it("holds nothing of the text that it was cut from", () => {
+  it("retains no memory of the text that it was cut from", () => {
     const before = heldNow();
     const shown = Array.from({ length: 20 }, (_, at) => redact(at + "ab ".repeat(500_000)));
     assert.ok(heldNow() - before < 5_000_000, `${shown.length} texts`);
   });
 
-  it("does not show the half of a secret at which the text was cut before it was looked at", () => {
+  it("shows no half of a secret that was cut before it was searched", () => {
     const secret = "CANARY-secret";
     const own = createRedact([secret], new Set());
-    // A run that is replaced by a short mark brings the end of what is read into what is shown.
+    // If a long run becomes a short mark, the end of the searched text comes into view.
     for (let before = 4_060; before < 4_100; before += 1)
       for (const sign of [" ", "."])
         assert.doesNotMatch(own(`${"a".repeat(before)}${sign}${secret}${secret}`), /CANA/);
   });
 
-  it("takes time in proportion to what is read, whatever is in it", () => {
+  it("takes linear time, whatever the text is", () => {
     const digests = new Set(["0".repeat(64)]);
     const busy = createRedact(["secret-of-ours"], digests);
     const words = "a,.,://,://a@,key=,token :,Bearer,sk-,a-,!,\u0000,a1".split(",");
@@ -145,7 +145,7 @@ const SAID = "The tool schema is wrong at $.x";
 const SECRET = "sk-CANARY-provider";
 const PATH = "/chat/completions";
 
-/** Asks the model "m" once, and gathers what everybody gets to know of it. */
+/** Sends one request to the model "m", and collects what each place shows of it. */
 async function asked(t: TestContext, m: Behaviour, request: object = {}, more: object = {}) {
   const aliases = { both: { models: ["m", "fine"] } };
   const over = { providers: { lab: { api_key: SECRET } }, aliases, ...more };
@@ -167,7 +167,7 @@ async function asked(t: TestContext, m: Behaviour, request: object = {}, more: o
 
 type Words = Readonly<{ status?: number; message?: string }>;
 
-/** What everybody must know of one failed attempt. */
+/** What all these places must show of one failed attempt. */
 function assertTold(
   told: Awaited<ReturnType<typeof asked>>,
   { status: httpStatus, message }: Words,
@@ -201,7 +201,7 @@ describe("what a provider says", () => {
 
   for (const [where, code, message, m, stream = false] of [
     ["a refusal", 400, SAID, status(400, said)],
-    ["an error that is a text", 502, SAID, bad({ error: SAID })],
+    ["an error that is a string", 502, SAID, bad({ error: SAID })],
     ["a flat error", 502, SAID, bad({ object: "error", message: SAID })],
     ["details", 502, '[{"loc":["x"],"msg":"bad"}]', bad({ detail: [{ loc: ["x"], msg: "bad" }] })],
     ["JSON of another kind", 502, `{"fault":{"it":"${SAID}"}}`, bad({ fault: { it: SAID } })],
@@ -212,17 +212,17 @@ describe("what a provider says", () => {
     ["one that is streamed", 200, SAID, events([inside]), true],
     ["a finish reason that means a failure", 200, FINISH, events([failed])],
   ] as readonly (readonly [string, number, string, Behaviour, boolean?])[])
-    it(`in ${where} is told with its status and path`, async (t) => {
+    it(`in ${where} is shown with its status and path`, async (t) => {
       assertTold(await asked(t, m, { stream }), { status: code, message });
     });
 
-  it("in an error after the first text is told with the reply that was cut", async (t) => {
+  it("in an error after the first text is shown with the reply that was cut", async (t) => {
     const m = events([chunk({ content: "Once" }), { error: { message: `${SAID} ${SECRET}` } }]);
     const told = await asked(t, m, { stream: true });
     assertTold(told, { status: 200, message: `${SAID} [redacted]` }, "reply_cut");
   });
 
-  it("of its own failure is told with the attempt that another candidate made good", async (t) => {
+  it("of a failed attempt is shown with that attempt, even if another candidate then served", async (t) => {
     const told = await asked(t, status(500, said), { model: "both" });
     assertTold(told, { status: 500, message: SAID });
     const { model, outcome, ...rest } = told.attempts[1]!;
@@ -230,14 +230,14 @@ describe("what a provider says", () => {
     assert.deepEqual(Object.keys(rest), ["provider", "duration_ms"], "nothing of one that worked");
   });
 
-  it("is nothing where a reply is unusable: no part of it is told", async (t) => {
+  it("is empty if a reply is unusable, and no part of that reply is shown", async (t) => {
     const told = await asked(t, status(200, { choices: [{ text: "the reply itself" }] }));
     assertTold(told, { status: 200 });
     assert.equal(told.attempts[0]!["detail"], "the answer is not a reply");
     assert.doesNotMatch(JSON.stringify([told.log, told.attempts, told.breaker]), /itself/);
   });
 
-  it("is told to nobody with logs.provider_messages: false: the status remains", async (t) => {
+  it("is shown nowhere with logs.provider_messages: false, only its status", async (t) => {
     const prompt = "a very private prompt";
     const logs = { provider_messages: false };
     const error = { error: { message: `cannot parse: ${prompt}`, code: 503 } };
@@ -252,13 +252,13 @@ describe("what a provider says", () => {
     }
   });
 
-  it("is nothing where the connection breaks: the path is told, and what happened", async (t) => {
+  it("is empty if the connection fails, and the path and the cause are shown", async (t) => {
     const told = await asked(t, reset);
     assertTold(told, {});
     assert.match(told.attempts[0]!["detail"], /^the connection failed: E/);
   });
 
-  it("is told with a path of the dialect, without its query", async (t) => {
+  it("is shown with the path of the dialect, without its query", async (t) => {
     const { url } = await startProvider(t, status(403, { error: { message: SAID } }));
     const google = { vendor: "gemini", base_url: url, api_key: "g-secret" };
     const models = { g: { provider: "google" } };

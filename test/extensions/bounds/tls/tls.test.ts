@@ -1,5 +1,5 @@
-// HTTPS served directly, with certificates that openssl makes for the test, also with another one
-// while it runs.
+// HTTPS served directly, with certificates that openssl makes for the test, and a changed
+// certificate at run time.
 
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
@@ -17,7 +17,7 @@ import { certificate } from "../../../support/certificate.ts";
 import { demo, startGateway } from "../../../support/gateway.ts";
 import { within } from "../../../support/wait.ts";
 
-/** A response whose body nobody needs. */
+/** A response whose body is discarded. */
 async function responseTo(req: ClientRequest): Promise<IncomingMessage> {
   const [res] = (await within(once(req, "response"), "the answer over TLS")) as [IncomingMessage];
   return res.resume();
@@ -34,7 +34,7 @@ describe("TLS", () => {
     assert.match(String(res.headers["x-request-id"]), /^req_/);
   });
 
-  it("waits for a handshake no longer than receive_ms, nor when it stops", async (t) => {
+  it("waits for a handshake for receive_ms at most, and not at shutdown", async (t) => {
     const open = async (receive_ms: number) => {
       const server = { tls: certificate(), receive_ms };
       const { url, gateway } = await startGateway(t, demo({ server }));
@@ -53,7 +53,7 @@ describe("another certificate", () => {
   const fingerprint = ({ cert_file }: Files): string =>
     new X509Certificate(readFileSync(cert_file)).fingerprint256;
 
-  /** The certificate that a new connection is shown. */
+  /** The certificate that a new connection gets. */
   async function shown(url: string): Promise<string> {
     const socket = tls.connect({
       port: Number(new URL(url).port),
@@ -69,8 +69,8 @@ describe("another certificate", () => {
   }
 
   /**
-   * A request on this agent's one connection: its status, the connection's own port, and the
-   * certificate that it was made with.
+   * Sends a request on this agent's one connection. Resolves with its status, the connection's
+   * local port, and the certificate of the connection.
    */
   function kept(t: TestContext, url: string) {
     const agent = new https.Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
@@ -84,13 +84,13 @@ describe("another certificate", () => {
     };
   }
 
-  /** Puts the files of one certificate in the place of another's, as programs that renew it do. */
+  /** Replaces the files of one certificate by another's, as renewal programs do. */
   function exchange(from: Files, to: Files): void {
     copyFileSync(from.cert_file, to.cert_file);
     copyFileSync(from.key_file, to.key_file);
   }
 
-  it("in the same files, or in others: by a reload for new connections; an open one goes on", async (t) => {
+  it("in the same files or in others is loaded by a reload for new connections, and open ones continue", async (t) => {
     const [files, next, third] = [certificate(), certificate(), certificate()];
     const [a, b, c] = [files, next, third].map(fingerprint);
     assert.equal(new Set([a, b, c]).size, 3);
@@ -112,7 +112,7 @@ describe("another certificate", () => {
     assert.deepEqual(await ask(), first);
   });
 
-  it("that is broken, is missing or has another's key is refused as a whole: what is in force stays, certificate and all", async (t) => {
+  it("that is invalid, missing or has another key is rejected with the whole reload", async (t) => {
     const [files, next] = [certificate(), certificate()];
     const a = fingerprint(files);
     const keys = [{ account: "later", key: "sk-later" }];

@@ -1,4 +1,4 @@
-// `audit` says whether the books are complete and right.
+// `audit` says whether the books are complete and correct.
 
 import assert from "node:assert/strict";
 import { appendFileSync, cpSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -31,8 +31,8 @@ const change =
       lines.map((line, index) => (index === at ? line.replace(from, to) : line)),
     );
 
-describe("an audit of right books", { concurrency: 2 }, () => {
-  it("proves each request, and says what is in flight", async () => {
+describe("an audit of correct books", { concurrency: 2 }, () => {
+  it("proves each request, and lists what is in flight", async () => {
     const { code, found } = await audit(() => undefined);
     assert.deepEqual([code, found.differences], [0, []]);
     const { settled, recorded, in_flight, held, cost_settled, cost_recorded, proved } = found;
@@ -46,7 +46,7 @@ describe("an audit of right books", { concurrency: 2 }, () => {
     assert.deepEqual(found.retired, { records: 0, from: null, to: null });
   });
 
-  it("proves records of deleted segments by the lines of closed days, also for people", async () => {
+  it("proves records of deleted segments by the lines of closed days, and says so to people", async () => {
     const young = { spend: { keep_days: 7 } };
     const { code, found } = await audit(
       (dir) => sealed.retire(dir, [sealed.A, sealed.B, sealed.C]),
@@ -65,14 +65,14 @@ describe("an audit of right books", { concurrency: 2 }, () => {
   });
 
   for (const args of [["audit"], ["books", "rebuild"]])
-    it(`of which there are none is an error: ${args.join(" ")}`, async () => {
+    it(`without books is an error: ${args.join(" ")}`, async () => {
       const { code, stderr } = await sealed.command(folder(), args);
       assert.equal(code, 1);
       assert.match(stderr, /^chat-gateway: there are no books in /);
     });
 });
 
-/** What is spoiled, how, and differences that name it. */
+/** What is corrupted, how, and the differences that must be found. */
 const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] = [
   [
     "altered records, with both values",
@@ -152,7 +152,7 @@ const WRONG: readonly (readonly [string, (dir: string) => void, ...RegExp[]])[] 
     /^usage\/cursor.json: is not there$/,
   ],
   [
-    "a closed day whose kept sums are not those of its records",
+    "a closed day whose stored sums differ from its records",
     change("usage/2026-01-31.sums", 0, '"cost":"0.', '"cost":"9.'),
     /^the sums of 2026-01-31: are not those of its usage records: 'books rebuild' makes them anew$/,
   ],

@@ -1,4 +1,4 @@
-// The commands by which the manual copies the data_dir of a gateway that runs.
+// The manual's commands that copy the data_dir of a running gateway.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -14,7 +14,7 @@ const SEGMENTS = ["2026-01-31.0001.jsonl", "2026-02-01.0001.jsonl"] as const;
 const [copying = ""] = blocksOf("bash", "backup");
 const steps = copying.trim().split("\n");
 
-/** A backup during which the day closes, before the step of this number. */
+/** A backup during which the day closes, before the step with this number. */
 async function backUp(closing: number): Promise<string> {
   const dir = folder();
   mkdirSync(join(dir, "data"));
@@ -35,7 +35,7 @@ async function backUp(closing: number): Promise<string> {
 }
 
 for (const closing of [...steps, "the end"].keys())
-  it(`a backup is whole although a day closes before step ${closing} of it`, async () => {
+  it(`a backup is complete even if a day closes before step ${closing}`, async () => {
     const backup = await backUp(closing);
     const rebuilt = await command(backup, ["books", "rebuild"]);
     assert.equal(rebuilt.code, 0, rebuilt.stderr);

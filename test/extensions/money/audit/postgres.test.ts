@@ -1,5 +1,5 @@
-// The same proof, where the usage records are in PostgreSQL. Skipped where PostgreSQL or the
-// package `pg` is not installed.
+// The same audit with usage records in PostgreSQL. Skipped if PostgreSQL or the package `pg` is not
+// installed.
 
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
@@ -22,7 +22,7 @@ async function twoDays(t: TestContext) {
   await at.pass();
   await at.passUntil("2026-02-01T12:30:00.000Z");
   assert.equal(at.closed().length, 1);
-  // The package is looked for from the working directory.
+  // The package is resolved from the working directory.
   const cwd = process.cwd();
   process.chdir(PG_FOLDER);
   t.after(() => process.chdir(cwd));
@@ -30,7 +30,7 @@ async function twoDays(t: TestContext) {
   return { db, address, dir: at.dir, run };
 }
 
-it("books in PostgreSQL are proved, and made anew if rows were changed or deleted", {
+it("books in PostgreSQL are proved, and rebuilt if rows were changed or deleted", {
   skip: noPostgres(),
 }, async (t) => {
   const { db, address, dir, run } = await twoDays(t);
@@ -61,7 +61,7 @@ it("books in PostgreSQL are proved, and made anew if rows were changed or delete
   }
   assert.equal((await run("audit")).code, 0);
 
-  // A folder alone has no records of them, of which nothing is said.
+  // The folder alone has no records, and audit reports none missing.
   const copy = copyOf(dir);
   rmSync(join(copy, "usage"), { recursive: true, force: true });
   const alone = (await command(copy, ["seal", "verify", copy])).stdout;

@@ -1,4 +1,4 @@
-// `books rebuild` makes the usage records what the spend log and days.jsonl say.
+// `books rebuild` recomputes the usage records from the spend log and days.jsonl.
 
 import assert from "node:assert/strict";
 import {
@@ -25,7 +25,7 @@ before(async () => {
   scene = await sealed.threeDays();
 });
 
-/** Spoils a copy, rebuilds it, and returns what that changed. */
+/** Corrupts a copy, rebuilds it, and returns what that changed. */
 async function rebuilt(spoil: (dir: string) => void) {
   const dir = sealed.copyOf(scene.dir);
   spoil(dir);
@@ -35,7 +35,7 @@ async function rebuilt(spoil: (dir: string) => void) {
   return { dir, code, counts: [added, changed, removed, unchanged, left], not_rebuilt, stderr };
 }
 
-/** The files of days are what they were, in whatever order open days are. */
+/** Asserts that the files of all days are as before. The order within open days does not matter. */
 function assertAsBefore(dir: string): void {
   assert.equal(sealed.textOfFile(dir, CLOSED), sealed.textOfFile(scene.dir, CLOSED));
   assert.equal(
@@ -93,7 +93,7 @@ const SPOILS: readonly (readonly [string, (dir: string) => void, number[]])[] = 
 
 describe("books rebuild", { concurrency: 2 }, () => {
   for (const [what, spoil, counts] of SPOILS)
-    it(`makes the records what the spend log says: ${what}`, async () => {
+    it(`restores the records from the spend log: ${what}`, async () => {
       const end = await rebuilt(spoil);
       assert.deepEqual([end.code, end.counts, end.not_rebuilt], [0, counts, []], end.stderr);
       assertAsBefore(end.dir);
@@ -101,7 +101,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
       outputOf(await sealed.command(end.dir, ["audit"]));
     });
 
-  it("keeps records beyond the end of an older log, also those of requests that are open in it", async () => {
+  it("keeps records beyond the end of an older log, also of requests still open in it", async () => {
     const at = createScene();
     const name = "2026-01-31.0001.jsonl";
     at.write(name, ...[1, 2, 3].map((n) => openLine(n)), settleLine(1));
@@ -121,7 +121,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     }
   });
 
-  it("counts whole lines alone where the cursor is lost", async () => {
+  it("counts complete lines only if the cursor is lost", async () => {
     const end = await rebuilt((dir) => {
       rmSync(join(dir, "usage/cursor.json"));
       writeFileSync(join(dir, OPEN), `${sealed.textOfFile(dir, OPEN)}{"usage_id":"sp_`);
@@ -135,7 +135,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     ["emptied", (segment: string) => truncateSync(segment)],
     ["deleted", (segment: string) => rmSync(segment)],
   ] as const)
-    it(`keeps the records of an open day whose segment was ${what}, and its name`, async () => {
+    it(`keeps the records of an open day, and their segment's name, if the segment was ${what}`, async () => {
       const { dir, code, counts, stderr } = await rebuilt((copy) =>
         spoil(join(copy, "spend", sealed.E)),
       );
@@ -147,7 +147,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
       assert.equal((await sealed.command(dir, ["usage", "sync", "--once"])).code, 0);
     });
 
-  it("changes nothing where a segment is there under two names, and says which is a copy", async () => {
+  it("changes nothing if a segment exists under two names, and says which one is a copy", async () => {
     const dir = sealed.copyOf(scene.dir);
     cpSync(join(dir, "spend", sealed.A), join(dir, "spend", "2026-01-31.0009.jsonl"));
     rmSync(join(dir, OPEN));
@@ -160,7 +160,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assert.equal(existsSync(join(dir, OPEN)), false);
   });
 
-  it("does not replace a closed day by anything but what its line says, and names it", async () => {
+  it("replaces a closed day only by what its line states, and names it otherwise", async () => {
     const lost = (dir: string) => {
       sealed.retire(dir, [sealed.A]);
       sealed.edit(dir, CLOSED, (all) => all.slice(1));
@@ -182,7 +182,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     ],
   ] as const;
   for (const [what, segment, day, lose] of LOSSES)
-    it(`lets the gateway go on without a closed day whose segment ${what}, and which comes back with it`, async () => {
+    it(`lets the gateway continue without a closed day whose segment ${what}, and restores it with the segment`, async () => {
       const { dir, code } = await rebuilt((copy) => {
         lose(copy);
         rmSync(join(copy, day));
@@ -198,7 +198,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
       assertAsBefore(dir);
     });
 
-  it("opens days again whose lines are lost, also what their deleted segments had", async () => {
+  it("reopens days whose lines are lost, including what their deleted segments had", async () => {
     const { dir } = await rebuilt((copy) => {
       sealed.retire(copy, [sealed.A, sealed.B]);
       rmSync(join(copy, "days.jsonl"));
@@ -208,7 +208,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assert.equal(stdout, (await sealed.command(scene.dir, january)).stdout, stderr);
   });
 
-  it("replaces a closed day of which a segment is deleted if it is then what its line says", async () => {
+  it("replaces a closed day with a deleted segment if the result then matches its line", async () => {
     const end = await rebuilt((dir) => {
       sealed.retire(dir, [sealed.A]);
       sealed.edit(dir, CLOSED, (all) => all.slice(0, -1));
@@ -217,14 +217,14 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assertAsBefore(end.dir);
   });
 
-  it("books nothing twice where lines were removed from the log of an open day", async () => {
+  it("books nothing twice if lines were removed from the log of an open day", async () => {
     const { dir, counts } = await rebuilt(lines(`spend/${sealed.E}`, (all) => all.slice(2)));
     assert.deepEqual(counts, [0, 7, 0, 27, 0]);
     const ids = sealed.textOfFile(dir, OPEN).match(/"usage_id":"\w+"/g) ?? [];
     assert.deepEqual([ids.length, new Set(ids).size], [13, 13]);
   });
 
-  it("that dies leaves books into which nothing is copied before the next one", async () => {
+  it("that dies leaves books to which nothing is copied before the next rebuild", async () => {
     const dir = sealed.copyOf(scene.dir);
     rmSync(join(dir, "usage/cursor.json"));
     mkdirSync(join(dir, "usage/2026-02-01.sums.new"));
@@ -240,7 +240,7 @@ describe("books rebuild", { concurrency: 2 }, () => {
     assertAsBefore(dir);
   });
 
-  it("makes anew what is kept of closed days beside their records", async () => {
+  it("rebuilds the files kept beside the records of closed days", async () => {
     const kept = ["usage/2026-01-31.sums", "usage/2026-01.ids"];
     const { dir } = await rebuilt((copy) => {
       sealed.edit(copy, kept[0]!, (lines) =>

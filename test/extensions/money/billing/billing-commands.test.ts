@@ -1,5 +1,6 @@
-// What an account owes, and where a request id leads: the commands, against sums worked out from
-// the spend log by other means; all that is known of a request id, while its process lives.
+// The commands that say what an account owes and what became of a request id, checked against sums
+// computed independently from the spend log; and all records of a request id while its process
+// lives.
 
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, rmSync } from "node:fs";
@@ -26,7 +27,7 @@ import { runHere } from "../../../support/run-here.ts";
 import { waitFor, within } from "../../../support/wait.ts";
 import { siteOf } from "../usage/shared.ts";
 
-/** The ids, each with what a spreadsheet reads for it: RFC 4180. */
+/** Request ids, each with how a spreadsheet must read it (RFC 4180). */
 const IDS = {
   "comma, comma": '"comma, comma"',
   'quote "quoted"': '"quote ""quoted"""',
@@ -35,7 +36,7 @@ const IDS = {
   "~{}[]\\n": "~{}[]\\n",
 };
 
-/** Requests of January 2026: [id, model, cost], and what is not as in the others. */
+/** Requests of January 2026: [id, model, cost], and what differs from the others. */
 const JANUARY: readonly (readonly [string, string | null, string, Line?])[] = [
   ["comma, comma", "n", "0.1"],
   [
@@ -50,7 +51,7 @@ const JANUARY: readonly (readonly [string, string | null, string, Line?])[] = [
   ['quote "quoted"', "m", "7", { account: "beta" }],
 ];
 
-/** Books of two accounts, and of a request of acme in each of the months beside. */
+/** Books with two accounts, and a request of acme in each adjacent month. */
 function made(): string {
   const dir = folder();
   const write = (month: string, requests: typeof JANUARY, first: number) => {
@@ -80,14 +81,14 @@ const sumsOf = (requests: number, cost: string, cache_write_tokens = 0, currency
   currency,
 });
 
-/** Days that are over are closed then, of which commands say so on standard error. */
+/** This also closes past days, which the command reports on standard error. */
 const copied = (config: string) => runHere(["usage", "sync", "--once", "--config", config]);
 const statementOf = (config: string, ...more: string[]) => {
   const args = ["--account", "acme", "--month", "2026-01", "--config", config];
   return runHere(["billing", "statement", ...args, ...more]);
 };
 
-it("usage sync ends when nobody reads its output any more", async (t) => {
+it("usage sync ends when its reader is gone", async (t) => {
   const sync = run(t, ["usage", "sync", "--config", configFile(demo({ data_dir: made() }))]);
   sync.child.stdout!.destroy();
   const { code, stderr } = await within(sync.ended, "the end");
@@ -95,7 +96,7 @@ it("usage sync ends when nobody reads its output any more", async (t) => {
   assert.match(stderr, /^chat-gateway: write EPIPE$/m);
 });
 
-it("usage sync continues when its output has no room", {
+it("usage sync continues while its output has no room", {
   skip: !existsSync("/dev/full") && "this takes /dev/full, which only Linux has",
 }, async (t) => {
   const command = ["sh", "-c", 'exec "$0" "$@" >/dev/full', process.execPath];
@@ -129,7 +130,7 @@ describe("billing statement", { concurrency: 2 }, () => {
     });
   });
 
-  it("csv: a line a request, in the order of the log", async () => {
+  it("csv: a line per request, in the order of the log", async () => {
     const { code, stdout } = await statementOf(config, "--format", "csv");
     assert.equal(code, 0);
     const [header, ...rows] = stdout.split("\r\n");
@@ -149,7 +150,7 @@ describe("billing statement", { concurrency: 2 }, () => {
     assert.deepEqual(rows, [...expected, ""]);
   });
 
-  it("in another currency: its own sums, in every form", async () => {
+  it("in another currency has separate sums, in every format", async () => {
     const inEuro = (format: string) => statementOf(config, "--currency", "EUR", "--format", format);
     const { total, other_currencies } = JSON.parse((await inEuro("json")).stdout);
     assert.deepEqual([total, other_currencies], [sumsOf(1, "0.25", 0, "EUR"), { USD: 4 }]);
@@ -161,7 +162,7 @@ describe("billing statement", { concurrency: 2 }, () => {
     assert.ok(stderr.includes(`${others}: --currency USD has them\n`), stderr);
   });
 
-  it("has one form, and needs seals to be sealed", async () => {
+  it("has one format, and can only be sealed with seals enabled", async () => {
     for (const [more, words] of [
       [["--sealed"], /--sealed needs seals.enabled in the configuration/],
       [["--sealed", "--format", "csv"], /--sealed and --format csv exclude each other/],
@@ -172,7 +173,7 @@ describe("billing statement", { concurrency: 2 }, () => {
     }
   });
 
-  it("an account without requests owes nothing, and a word says so", async () => {
+  it("without requests says that the account owes nothing", async () => {
     const { code, stdout, stderr } = await statementOf(config, "--account", "nobody", "--json");
     assert.deepEqual([code, JSON.parse(stdout).total.cost], [0, "0"]);
     assert.equal(stderr, "chat-gateway: nobody has no usage records in 2026-01\n");
@@ -185,7 +186,7 @@ describe("billing trace", { concurrency: 2 }, () => {
     runHere(["billing", "trace", ...more, "--config", config, "--", id]);
   before(() => copied(config));
 
-  it("found, in several accounts: every record and its receipt, and no other's", async () => {
+  it("found, in several accounts: every record with its receipt, and no other's", async () => {
     const id = 'quote "quoted"';
     const { gateway_request_id, records, receipts } = JSON.parse(
       (await trace(id, "--json")).stdout,
@@ -209,13 +210,13 @@ describe("billing trace", { concurrency: 2 }, () => {
   });
 });
 
-describe("what cannot be answered", { concurrency: 2 }, () => {
+describe("a command that cannot answer", { concurrency: 2 }, () => {
   const statement = ["billing", "statement"];
   for (const args of [
     ["billing", "trace", "x"],
     [...statement, "--account", "acme", "--month", "2026-01"],
   ]) {
-    it(`${args.join(" ")} without books: says so, exit 1, and makes none`, async () => {
+    it(`${args.join(" ")} without books: says so, exit 1, and creates none`, async () => {
       const data_dir = join(folder(), "data");
       const end = await runHere([...args, "--config", configFile(demo({ data_dir }))]);
       assertOneLine(end, /there are no books in .*data: no gateway has run with it/);
@@ -246,7 +247,7 @@ function booksOf(lines: readonly Line[]) {
   return { dir, books: share(), other: other() };
 }
 describe("traceRequest", () => {
-  it("has what is open, of a live process, until any process has copied its end", async (t) => {
+  it("finds an open request of a live process, until some process has copied its end", async (t) => {
     const { dir, books, other } = booksOf([openLine(1), settleLine(1)]);
     const second = "2026-01-31.0002.jsonl";
     handMade(dir, second, textOf([openLine(7), openLine(8)]), "let go");
@@ -254,13 +255,13 @@ describe("traceRequest", () => {
     const trace = await traceRequest(books, "request 7", WAITING);
     assert.deepEqual([trace.records, trace.receipts, trace.spend], [[], [], [openLine(7)]]);
     assert.deepEqual((await traceRequest(books, "request", WAITING)).spend, [], "a part of the id");
-    // Another process copies the end of both.
+    // Another process copies the ends of both.
     appendFileSync(segmentPath(dir, second), textOf([settleLine(7), settleLine(8)]));
     await other.copyNow();
     assert.deepEqual((await traceRequest(books, "request 7", WAITING)).spend, [settleLine(7)]);
   });
 
-  it("has the records of a segment that is deleted, without its lines", async () => {
+  it("finds the records of a deleted segment, without its lines", async () => {
     const { dir, books } = booksOf([openLine(1), settleLine(1)]);
     await books.copyNow();
     await books.files.store.setCursor({});
@@ -270,7 +271,7 @@ describe("traceRequest", () => {
     assert.ok(trace.records.every((record) => !record.details && !record.log));
   });
 
-  it("stops when nobody waits any more", async () => {
+  it("stops when its caller is gone", async () => {
     const { books } = booksOf([openLine(1), settleLine(1)]);
     const cancel = { aborted: true, reason: new Error("gone") };
     const tracing = traceRequest(books, "request 1", cancel);

@@ -1,4 +1,4 @@
-// The books of a gateway whose database does not answer.
+// The books of a gateway whose database does not respond.
 
 import { install } from "../../../../src/core/extension/install.ts";
 import { usageStoreSlot, type UsageStore } from "../../../../src/extensions/money/records/index.ts";
@@ -13,7 +13,7 @@ import { createFakeClock } from "../../../support/fake-clock.ts";
 import { folder } from "../../../support/folder.ts";
 import { waitFor } from "../../../support/wait.ts";
 
-/** Opens the books of a store at noon, by a clock that the test moves. */
+/** Opens books with this store at noon, on a clock that the test moves. */
 function openBooks(store: Partial<UsageStore>) {
   const slow: Extension = {
     name: "slow",
@@ -45,7 +45,7 @@ function openBooks(store: Partial<UsageStore>) {
 
 const hang = (): Promise<never> => new Promise(() => undefined);
 
-it("begin a segment without waiting long for a database that hangs", async () => {
+it("start a segment without waiting long for a database that hangs", async () => {
   const { clock, segments, close } = openBooks({
     cursor: hang,
     inspect: hang,
@@ -55,11 +55,11 @@ it("begin a segment without waiting long for a database that hangs", async () =>
   clock.advance(500);
   await waitFor(() => segments().length > 0, "the first segment");
   await close();
-  // A number that no other segment has: by the seconds of the day.
+  // The segment's number, from the seconds of the day, is new.
   assert.deepEqual(segments(), ["2026-01-31.53201.jsonl"]);
 });
 
-it("give no segment a name that usage records have", async () => {
+it("give no segment a name that usage records refer to", async () => {
   const known = { first: "", bytes: 0, lines: 0, unsettled: 0 };
   const { segments, close } = openBooks({
     cursor: async () => ({ "2026-01-31.0004.jsonl": known }),

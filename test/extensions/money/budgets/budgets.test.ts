@@ -1,5 +1,5 @@
-// Budgets of accounts and keys, asked for over real sockets: the exact boundary, periods, what is
-// held and given back, restarts, reloads, and many requests at once.
+// Budgets of accounts and keys over real sockets: the exact limit, periods, holds and their
+// release, restarts, reloads, and many requests at once.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -16,10 +16,10 @@ const { chunk, held, speak, startProvider, status } = provided;
 
 /** The cost of a request at PRICE with the provider's USAGE. */
 const COST = "0.000089000007";
-/** What such a request holds with max_tokens 7: 57 bytes of JSON at the dearest input price. */
+/** The hold of such a request with max_tokens 7: 57 bytes of JSON at the dearest input price. */
 const HOLD = "0.000141250007";
 const ASK = { max_tokens: 7 };
-/** 75 a million tokens: the whole reply of this model costs 9.60. */
+/** 75 per million tokens: the longest reply of this model costs 9.60. */
 const DEAR = { price: { input_cache_miss: 15, output: 75 }, max_output_tokens: 128_000 };
 
 const budgetFor = (costs: bigint, holds: bigint, more = 0n): object =>
@@ -34,14 +34,14 @@ async function standing(gw: { readonly gateway: { adminAddress(): string | undef
   return (await json(await fetch(`${gw.gateway.adminAddress()}/status`))).budgets;
 }
 
-/** Of each warning that a budget is used: whose it is, the level and what was spent. */
+/** For each budget warning: its owner, the level and the amount spent. */
 const warningsOf = ({ diagnostics }: { readonly diagnostics: readonly any[] }): unknown[] =>
   diagnostics
     .filter((each) => each.event === "budget_used")
     .map(({ limit, percent, spent }) => [limit, percent, spent]);
 
 describe("a budget", () => {
-  it("admits what it has room for, to the pico-unit", async (t) => {
+  it("admits what fits, to the pico-unit", async (t) => {
     const enough = await priced(t, { m: speak("Fine.") }, budgetFor(0n, 1n));
     assert.equal((await enough.ask(ASK)).status, 200);
     const { open, settle } = only(enough.dir);
@@ -57,7 +57,7 @@ describe("a budget", () => {
     assert.match(message, /The budget does not renew\.$/);
   });
 
-  it("holds while a request runs, warns of nothing, and gives it back to who has left", async (t) => {
+  it("holds while a request runs without warning, and releases the hold when its client leaves", async (t) => {
     const endless = held().behaviour;
     const m: provided.Behaviour = (asked) =>
       (asked.body["stream"] ? endless : speak("Fine."))(asked);
@@ -75,7 +75,7 @@ describe("a budget", () => {
     ["day", "2026-11-28T23:59:59.000Z", "2026-11-29T00:00:00.000Z"],
     ["month", "2026-11-30T23:59:59.000Z", "2026-12-01T00:00:00.000Z"],
   ] as const)
-    it(`of a ${period} is renewed when that ends, in UTC`, async (t) => {
+    it(`of a ${period} is renewed at the end of the period, in UTC`, async (t) => {
       let now = Date.parse(begins);
       const over = budget(pico(HOLD), period);
       const { ask } = await priced(t, { m: speak("Fine.") }, over, { now: () => now });
@@ -88,7 +88,7 @@ describe("a budget", () => {
       assert.deepEqual([(await ask(ASK)).status, (await ask(ASK)).status], [200, 402]);
     });
 
-  it("counts a cost on the day on which its request ended, even if that is over when its line is written", async (t) => {
+  it("counts a cost on the day on which its request ended, even if its line is written later", async (t) => {
     let dir: string | undefined;
     const now = () => {
       const isWritten = dir !== undefined && spendLines(dir).some(({ type }) => type === "settle");
@@ -99,7 +99,7 @@ describe("a budget", () => {
     assert.deepEqual([(await bench.ask(ASK)).status, (await bench.ask(ASK)).status], [200, 200]);
   });
 
-  it("of a key stands beside that of its account", async (t) => {
+  it("of a key applies besides that of its account", async (t) => {
     const own = { account: "acme", key: KEY, budget: { amount: HOLD, period: "day" } };
     const over = with_(budget(pico("1"), "day"), {
       keys: [own, { account: "acme", key: "sk-other" }],
@@ -110,7 +110,7 @@ describe("a budget", () => {
     assert.equal((await ask(ASK, { authorization: "Bearer sk-other" })).status, 200);
   });
 
-  it("leaves requests alone that cost nothing, and open lines of accounts without one", async (t) => {
+  it("does not affect free requests, or the open lines of accounts without a budget", async (t) => {
     const price = { input_cache_hit: 0, input_cache_miss: 0, output: 0 };
     const over = with_(budget(0n), { models: { free: { price } } });
     const free = await priced(t, { m: speak("Fine."), free: speak("Fine.") }, over);
@@ -140,7 +140,7 @@ describe("a request without max_tokens", () => {
   const dear = (amount: bigint, model: object = DEAR): object =>
     with_(budget(amount), { models: { m: model } });
 
-  it("never outspends a budget, 40 at once", async (t) => {
+  it("never overspends a budget, 40 at once", async (t) => {
     const over = dear(pico("5"), { ...DEAR, max_output_tokens: 4_000 });
     const { gw, ask, dir, provider } = await priced(t, { m: unbounded }, over);
     const asked = Array.from({ length: 40 }, (_, at) => ask({ stream: at % 2 === 0 }));
@@ -160,19 +160,19 @@ describe("a request without max_tokens", () => {
   // 57 bytes of prompt at 15, 256 tokens at 75.
   const least = 57n * 15_000_000n + 256n * 75_000_000n;
   for (const [amount, sent] of [
-    [pico("5"), 16_000], // 1.20: of 5.00 four times that is free
+    [pico("5"), 16_000], // 1.20 is held: the free 5.00 is at least four times that
     [pico("39"), 128_000],
     [least, 256],
     [least - 1n, undefined],
   ] as const)
-    it(`is sent ${sent ?? "no"} tokens where ${amountOf(amount)} is free`, async (t) => {
+    it(`is sent with max_tokens ${sent ?? "unset"} if ${amountOf(amount)} is free`, async (t) => {
       const { ask, provider } = await priced(t, { m: unbounded }, dear(amount));
       const expected = sent ? /"finish_reason":"length"/ : /this request may cost 0\.020055\./;
       assert.match((await ask()).text, expected);
       assert.deepEqual(limitsSent(provider), sent ? [sent] : []);
     });
 
-  it("sends each model of an alias no more than is held for it", async (t) => {
+  it("sends each model of an alias at most the tokens held for it", async (t) => {
     const long = { max_output_tokens: 100_000, price: { input_cache_miss: 1, output: 1 } };
     const over = with_(dear(pico("1000"), { price: DEAR.price }), {
       models: { long },
@@ -186,18 +186,18 @@ describe("a request without max_tokens", () => {
     assert.ok(pico(settle["cost"]) <= pico(open["hold"]));
   });
 
-  it("leaves room for the prompt in the window of each model", async (t) => {
+  it("leaves room for the prompt in each model's context window", async (t) => {
     const over = with_(dear(pico("1000"), { max_output_tokens: 8_000, context_tokens: 9_000 }), {
       models: { large: { max_output_tokens: 8_000, context_tokens: 1_000_000 } },
     });
     const { ask, provider } = await priced(t, { m: unbounded, large: speak("Fine.") }, over);
-    const messages = user("Four".repeat(2_000)); // 2,000 tokens by estimate, and a half
+    const messages = user("Four".repeat(2_000)); // 2,000 tokens by estimate, plus half
     for (const model of ["m", "large"]) await ask({ model, messages });
     await ask({ model: "m", messages: user("Four".repeat(8_900)) });
     assert.deepEqual(limitsSent(provider), [6_000, 8_000, 256]);
   });
 
-  it("goes on after a break with what is left of its hold", async (t) => {
+  it("continues after a break with the rest of its hold", async (t) => {
     const broken = provided.stream([chunk({ content: "One two three four" })], "cut");
     const m = provided.inTurn(broken, unbounded);
     const model = { ...DEAR, max_output_tokens: 1_000, prefill: "plain", recovery: "continue" };
@@ -209,7 +209,7 @@ describe("a request without max_tokens", () => {
     assert.ok(pico(settle["cost"]) <= pico(open["hold"]));
   });
 
-  it("is billed no more tokens than it was allowed where they are estimated", async (t) => {
+  it("is billed at most its allowed tokens if they are estimated", async (t) => {
     const said = [chunk({ content: "Incomprehensibilities ".repeat(100) }), chunk({}, "stop")];
     const { ask, dir } = await priced(t, { m: provided.stream(said) }, budget(pico("5")));
     assert.equal((await ask({ stream: true, max_tokens: 100 })).status, 200);
@@ -218,7 +218,7 @@ describe("a request without max_tokens", () => {
   });
 });
 
-describe("the memory of budgets", () => {
+describe("the spending counters", () => {
   const plain = (dir = folder()): object => ({ data_dir: dir, models: { m: { price: PRICE } } });
 
   async function gatewayWith(t: TestContext, config: object) {
@@ -232,7 +232,7 @@ describe("the memory of budgets", () => {
     return { ...gw, status, reload, spent };
   }
 
-  it("has what was spent before a reload brings the first budget, and changes at once", async (t) => {
+  it("include spending before a reload adds the first budget, which applies at once", async (t) => {
     const config = plain();
     const before = await gatewayWith(t, config);
     assert.equal(await before.status(), 200);
@@ -254,7 +254,7 @@ describe("the memory of budgets", () => {
     assert.equal(await gw.spent(), sum(Array<string>(7).fill(COST)));
   });
 
-  it("warns at 50, 80 and 100 per cent once in a period, also after a restart", async (t) => {
+  it("warn at 50, 80 and 100 per cent once per period, also after a restart", async (t) => {
     const config = plain();
     const gw = await gatewayWith(t, with_(config, budgetFor(5n, 0n)));
     for (const expected of [200, 200, 200, 200, 402]) assert.equal(await gw.status(), expected);

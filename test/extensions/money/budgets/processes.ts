@@ -1,4 +1,4 @@
-// Gateways with budgets as real processes, for the tests that kill them, and clients of theirs.
+// Gateways with budgets as real processes, for tests that kill them, and their clients.
 
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
@@ -16,14 +16,14 @@ import { until } from "../../../support/wait.ts";
 import * as clients from "../../scale/cluster/bench.ts";
 import type { Reply } from "../../scale/cluster/bench.ts";
 
-/** A process takes a while to start, most of all beside others. */
+/** A process takes a while to start, especially beside others. */
 export const LONG_MS = 30_000;
 
-/** Currency per million tokens, of prompts and replies. */
+/** Currency per million tokens of the prompt and of the reply. */
 export const PRICE = { input_cache_miss: 1, output: 10 };
-/** What a request costs with the provider's usage: 20 tokens of prompt and 7 of reply. */
+/** The cost of a request with the provider's usage, in pico-units: 20 prompt and 7 reply tokens. */
 export const COST = 90_000_000n;
-/** What it holds: 57 bytes of JSON, and 7 tokens. */
+/** Its hold: 57 bytes of JSON, and 7 tokens. */
 export const HOLD = 127_000_000n;
 
 export const budget = (amount: bigint, period = "total"): object => ({
@@ -32,7 +32,7 @@ export const budget = (amount: bigint, period = "total"): object => ({
 
 const endlessly = stream([chunk({ content: "Fi" })], "open");
 
-/** Says as much as max_tokens allows, and a million tokens where it says nothing. */
+/** Replies with as many tokens as max_tokens allows, or with a million if it is absent. */
 export const unbounded: Behaviour = (asked) => {
   const { max_tokens: completion_tokens = 1_000_000, stream: isStream } = asked.body as any;
   const usage = { prompt_tokens: 20, completion_tokens, total_tokens: 20 + completion_tokens };
@@ -41,11 +41,11 @@ export const unbounded: Behaviour = (asked) => {
   (isStream ? stream(parts) : status(200, whole))(asked);
 };
 
-/** A request without a bound of its reply, which would cost 0.30 at most. */
+/** A request without max_tokens, which costs 0.30 at most. */
 export const OPEN = { model: "open", max_tokens: undefined };
 const OPEN_MODEL = { price: PRICE, max_output_tokens: 30_000 };
 
-/** A gateway of its own provider and data_dir. `cwd`: where a peer package is looked for. */
+/** A gateway with its own provider and data_dir. `cwd`: where optional packages are resolved. */
 export async function start(t: TestContext, over: object, cwd?: string) {
   const models = Object.fromEntries(
     ["m", "endless", "open"].map((name) => [name, { provider: "lab", price: PRICE }]),
@@ -54,7 +54,7 @@ export async function start(t: TestContext, over: object, cwd?: string) {
   const behaviours = { m: speak("Fine."), endless: endlessly, open: unbounded };
   const at = await clients.bench(t, merge(base, over) as object, behaviours, cwd);
   const { gw: running, address: url } = at;
-  /** How the budgets stand. While no process serves there are none. */
+  /** The state of the budgets. Empty while no process serves. */
   const standing = async (): Promise<Record<string, any>[]> =>
     (await at.readStatus())["budgets"] ?? [];
   return { ...at, running, url, standing };
@@ -73,14 +73,14 @@ export const untilStanding = (
     LONG_MS,
   );
 
-/** One request on a connection of its own. */
+/** Sends a request on a new connection. */
 const post = (url: string, body: object, key: string): Promise<Reply> =>
   clients.ask(url, { messages: user("Say something."), max_tokens: 7, ...body }, key);
 
 export const ask = (url: string, body: object = {}, key = KEY): Promise<number> =>
   clients.status(post(url, body, key));
 
-/** A stream that has begun, and is left open. */
+/** Opens a stream, and leaves it open. */
 export async function begin(url: string, body: object = {}): Promise<Reply> {
   const reply = await post(url, { model: "endless", stream: true, ...body }, KEY);
   assert.equal(reply.status, 200);

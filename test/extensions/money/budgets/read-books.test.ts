@@ -1,5 +1,5 @@
-// What was spent before a process began to count, and what the requests of a dead worker came to,
-// by books in files.
+// What was spent before a process began to count, and what requests of a dead worker cost, from
+// books in files.
 
 import type { Extension } from "../../../../src/core/extension/installer.ts";
 import { install } from "../../../../src/core/extension/install.ts";
@@ -40,7 +40,7 @@ const budgetOf = (period: "day" | "month" | "total") => ({
   period,
 });
 
-/** A request of an account with this budget, which is large, or without one. */
+/** A request of an account with this large budget, or without one. */
 const requestOf = (budget?: Budget) => ({
   spender: {
     ...{ account: "acme", key_id: "key_1", windows: [] },
@@ -52,7 +52,7 @@ const requestOf = (budget?: Budget) => ({
 });
 const TOTAL = requestOf(budgetOf("total"));
 
-/** The books of a process that has died, with these lines, and what counts from now on. */
+/** The books of a dead process with these lines, and the counters of a new one. */
 function bench(lines: readonly object[]) {
   const dir = folder();
   const clock = createFakeClock(Date.parse(START));
@@ -61,13 +61,13 @@ function bench(lines: readonly object[]) {
     checkConfig(
       configFor("http://127.0.0.1:1", ["m"], { data_dir: dir, accounts: { acme: account } }),
     );
-  /** What the operator is told of budgets. */
+  /** The log's lines about budgets. */
   const told: string[] = [];
   const diagnose = ({ event }: { readonly event?: unknown }): void => {
     if (String(event).startsWith("budgets_")) told.push(String(event));
   };
   const config = configOf({ budget: { amount: "1", period: "total" } });
-  /** The budgets with which a store that gateways share is opened. It leaves all to the process. */
+  /** The budgets with which a store shared by gateways is opened. It leaves all to the process. */
   const opened: string[] = [];
   const sharing: Extension = {
     name: "shared",
@@ -88,7 +88,7 @@ function bench(lines: readonly object[]) {
 
 const spentOf = (accountant: Accountant) => accountant.figures()?.map((each) => each.spent);
 
-/** In the day, in the month, and in total. */
+/** The amounts spent in the day, in the month, and in total. */
 const spentByPeriod = ({ figures }: ReturnType<typeof createSpendCounters>): bigint[] =>
   (["day", "month", "total"] as const).map((period) => figures(budgetOf(period)).spent);
 
@@ -109,7 +109,7 @@ describe("what was spent before", () => {
     [undefined, [2n, 3n, 4n]],
     [START, [1n, 2n, 3n]],
   ] as const)
-    it(`is added up by periods, ${before ? "until a moment" : "whole"}`, async () => {
+    it(`is summed by period, ${before ? "until a moment" : "completely"}`, async () => {
       const { clock, context } = bench(lines);
       const counters = createSpendCounters(clock.now);
       counters.spend({ account: "other", key_id: "key_1", cost: 5n, day: TODAY });
@@ -119,7 +119,7 @@ describe("what was spent before", () => {
       assert.deepEqual(spentByPeriod(counters), sums);
     });
 
-  it("is not forgotten when the clock is set back, and is when the period is over", () => {
+  it("is kept when the clock is set back, and dropped when the period is over", () => {
     let now = Date.parse(START);
     const counters = createSpendCounters(() => now);
     const spend = (cost: bigint) =>
@@ -135,14 +135,14 @@ describe("what was spent before", () => {
     assert.equal(figures().spent, 0n);
   });
 
-  it("counts in the periods that its day is in, whichever day was counted before", () => {
+  it("counts in the periods of its day, in whatever order days are counted", () => {
     const counters = createSpendCounters(() => Date.parse(START));
     for (const day of ["2026-02-02", "2026-02-01", "2026-01-31"])
       counters.spend({ account: "acme", key_id: "key_1", cost: 1n, day });
     assert.deepEqual(spentByPeriod(counters), [1n, 2n, 3n]);
   });
 
-  it("is read whole before requests are counted, later up to the start, and again if it fails", async () => {
+  it("is read completely before requests count, later up to the start, and again after an error", async () => {
     const { clock, context, dir, config, told, opened } = bench(lines);
     const later = createAccountant(context);
     writeFileSync(join(dir, "usage"), "no folder");
@@ -163,10 +163,10 @@ describe("what was spent before", () => {
     assert.deepEqual(spentOf(first), [4n]);
   });
 
-  it("is waited for only so long: requests with a budget are refused until books that hang are read", async () => {
+  it("is awaited for a limited time: if the books hang, requests with a budget are rejected", async () => {
     const { clock, context, dir, config, told } = bench(lines);
     const accountant = createAccountant(context);
-    /** Lets the books hang for so long. */
+    /** Lets the books hang for this long. */
     const inVain = async <T>(work: Promise<T>): Promise<T> => {
       await waitFor(() => clock.pending() > 0, "somebody to wait for the books");
       clock.advance(5_000);
@@ -176,7 +176,7 @@ describe("what was spent before", () => {
       await inVain(accountant.open(config));
       assert.deepEqual(accountant.figures(), []);
       assert.equal((await inVain(accountant.reserve(TOTAL))).refusal?.by, "unavailable");
-      // It is counted already when the books are read.
+      // It is already counted when the books are read.
       accountant.settle(undefined, {
         ...{ account: "acme", key_id: "key_1", day: TODAY },
         ...{ cost: 100n, tokens: 1 },
@@ -184,7 +184,7 @@ describe("what was spent before", () => {
     });
     const reserving = accountant.reserve(TOTAL);
     await until(async () => {
-      clock.advance(1); // the reading asks for the lock again from time to time
+      clock.advance(1); // the reader retries the lock from time to time
       return accountant.figures()?.length === 1;
     }, "the books to be read");
     assert.ok((await reserving).offer);
@@ -192,7 +192,7 @@ describe("what was spent before", () => {
     assert.deepEqual(told, ["budgets_unknown", "budgets_known"]);
   });
 
-  it("is not shown of a budget that a reload has taken away, whatever an older request asks", async () => {
+  it("is not shown for a budget that a reload has removed, whatever older requests ask", async () => {
     const { context, config, without } = bench(lines);
     const accountant = createAccountant(context);
     await accountant.open(config);
@@ -203,7 +203,7 @@ describe("what was spent before", () => {
   });
 });
 
-it("what the requests of a dead worker came to is what the books say, and nothing where they know nothing", async () => {
+it("the cost of a dead worker's requests comes from the books, and is zero if they do not know it", async () => {
   const [settled, interrupted, unknown] = HOLD_IDS;
   const idOf = (holdId?: string) => ({ spend_id: `sp_01234567${holdId}` });
   const lines = [

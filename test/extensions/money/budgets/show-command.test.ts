@@ -1,5 +1,5 @@
-// Budgets of real processes, also of several workers, for which the first process knows what is
-// spent and held; how `budget show`, `audit` and the metrics state them; keys with a budget.
+// Budgets of real processes, also of several workers whose spending and holds the primary knows;
+// how `budget show`, `audit` and the metrics state them; keys with a budget.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -61,7 +61,7 @@ describe("budget show", () => {
     assert.deepEqual(held, ["0", "0"], "nothing runs whose process is dead");
   });
 
-  it("leaves out the budgets of keys whose secrets it cannot read, and says so", async (t) => {
+  it("omits the budgets of keys whose secrets it cannot read, and says so", async (t) => {
     const key = { account: "acme", key: "$NOT_SET_HERE", budget: { amount: "1", period: "day" } };
     const { config } = await priced(t, { m: speak("Fine.") }, budget(HOLD, "total"));
     const file = configFile({ ...config, keys: [key, { ...key, key: "$NOR_THIS" }] });
@@ -74,7 +74,7 @@ describe("budget show", () => {
   });
 });
 
-it("keys create makes a key with a budget and a limit of tokens, which keys list shows", async () => {
+it("keys create makes a key with a budget and a token limit, which keys list shows", async () => {
   const own = { budget: { amount: "0.5", period: "total" }, tokens_per_minute: 700 };
   const keys = [{ account: "acme", key: KEY, ...own }];
   const file = configFile(configFor("http://127.0.0.1:1", ["m"], { data_dir: folder(), keys }));
@@ -94,7 +94,7 @@ it("keys create makes a key with a budget and a limit of tokens, which keys list
   assert.equal(budgets.find(({ period }) => period === "month")?.amount, "0.0002");
 });
 
-it("budgets of several workers count from the books what was spent before a reload brought them, and take what they refuse out of the requests of a minute", async (t) => {
+it("budgets of several workers include earlier spending when a reload adds them, and requests that they reject do not count for rpm", async (t) => {
   const over = { server: { workers: 3 }, accounts: { acme: { rpm: 100 } } };
   const { url, write, running, standing, readStatus } = await start(t, over);
   for (let request = 0; request < 5; request += 1) assert.equal(await ask(url), 200);

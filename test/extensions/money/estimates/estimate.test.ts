@@ -35,14 +35,16 @@ const costOf = (chat: object, model: object = {}, config: object = {}): number =
   const { offers } = wish(requestOf(chat), [modelWith(model)], configWith(config));
   return Number(offers[0]!.cost / 1_000_000n);
 };
-/** What is offered for a reply without a bound: the room, the cost, and what the provider is told. */
+/**
+ * The offers for a reply without max_tokens: the tokens, the cost, and the max_tokens that is sent.
+ */
 const offersFor = (...models: readonly object[]): readonly (readonly (number | undefined)[])[] =>
   wish(requestOf({}), models.map(modelWith)).offers.map(({ room, cost, maxTokens }) => [
     Number(room / 1_000_000n),
     Number(cost / 1_000_000n),
     maxTokens,
   ]);
-/** The JSON around the text of one message. */
+/** The length of the JSON around the text of one message. */
 const MARKS = 43;
 
 const CALLED = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
@@ -62,10 +64,10 @@ describe("the estimate of a request", () => {
   const once = MARKS + 500;
   const COSTS: readonly (readonly [string, number, ...Parameters<typeof costOf>])[] = [
     ["counts every byte of the prompt as a token", once + 12, { messages, max_tokens: 5 }],
-    ["takes a bound by its other name", MARKS + 300, { max_completion_tokens: 3 }],
-    ["takes the bound of the client", MARKS + 900_000, { max_tokens: 9_000 }],
+    ["accepts the limit by its other name", MARKS + 300, { max_completion_tokens: 3 }],
+    ["uses the client's limit", MARKS + 900_000, { max_tokens: 9_000 }],
     [
-      "takes the bound of the model, if that is less",
+      "uses the model's limit if it is lower",
       MARKS + 700,
       { max_tokens: 9_000 },
       { max_output_tokens: 7 },
@@ -79,7 +81,7 @@ describe("the estimate of a request", () => {
   ];
   for (const [what, cost, ...asked] of COSTS) it(what, () => assert.equal(costOf(...asked), cost));
 
-  it("leaves out the base64 of media, and counts the rest of their parts", () => {
+  it("leaves out the base64 data of media, and counts the rest of their parts", () => {
     const base64 = "QUJD".repeat(1_000);
     const pdf = "data:application/pdf;base64,";
     const partsWith = (data: string) => [
@@ -104,7 +106,7 @@ describe("the estimate of a request", () => {
       assert.ok(bytesOf([part]) > base64.length, `${part.type}: no media`);
   });
 
-  it("neither writes nor bounds a request that no budget pays for", () => {
+  it("neither serializes nor bounds a request without a budget", () => {
     const response_format = { toJSON: () => assert.fail("it is written") };
     const chat = { ...requestOf({}), response_format } as never;
     const models = [{}, { max_output_tokens: 10 }].map(modelWith);
@@ -118,13 +120,13 @@ describe("the estimate of a request", () => {
     const plain = costOf({ max_tokens: 1 });
     assert.ok(costOf({ max_tokens: 1, tools }) >= plain + 600 + JSON.stringify(fn).length);
     assert.ok(costOf({ max_tokens: 1, messages: ANSWERED }) > plain + 100);
-    // Those of the Responses API may stand among the items of its input.
+    // Native tools of the Responses API may be among the input items.
     const native = { dialect: "responses", body: {}, headers: {} };
     const { offers } = wish({ ...requestOf({ max_tokens: 1, tools }), native }, [modelWith()]);
     assert.ok(Number(offers[0]!.cost / 1_000_000n) >= plain + 600);
   });
 
-  it("counts the thoughts that a dialect remembers and sends back with a call", () => {
+  it("counts thoughts that a dialect stores and sends back with a call", () => {
     const model = modelWith({ reasoning: true });
     const body = { thoughts: "x".repeat(10_000) };
     const dialect = { ...model.provider.dialectFor("acme"), request: () => ({ path: "", body }) };
@@ -138,7 +140,7 @@ describe("the estimate of a request", () => {
     assert.ok(costWith(ANSWERED.slice(0, 1)) < 1_000, "without a call nothing is sent back");
   });
 
-  it("has the price of the longest prompt: that of an attempt that continues the whole reply", () => {
+  it("uses the price of the longest prompt: of an attempt that continues the complete reply", () => {
     const asked: number[] = [];
     const model: Model = {
       ...modelWith({ reasoning: true }),
@@ -155,8 +157,8 @@ describe("the estimate of a request", () => {
   });
 });
 
-describe("a reply without a bound", () => {
-  it("is offered whole, by halves, and in the end with 256 tokens", () => {
+describe("a reply without max_tokens", () => {
+  it("is offered at full length, repeatedly halved, and finally with 256 tokens", () => {
     assert.deepEqual(offersFor({ max_output_tokens: 2_000 }), [
       [MARKS + 800_000, MARKS + 200_000, 2_000],
       [MARKS + 400_000, MARKS + 100_000, 1_000],
@@ -168,7 +170,7 @@ describe("a reply without a bound", () => {
     ]);
   });
 
-  it("has at most 8,192 tokens where nothing says what the model can do", () => {
+  it("has at most 8,192 tokens if no setting states what the model can do", () => {
     const most = (model: object) => offersFor(model)[0]![2];
     assert.equal(most({}), 8_192);
     assert.equal(most({ context_tokens: 1_000_000 }), 8_192);
@@ -177,7 +179,7 @@ describe("a reply without a bound", () => {
     assert.equal(most({ default_output_tokens: 500, max_output_tokens: 9_000 }), 9_000);
   });
 
-  it("costs what the dearest candidate does, each within its own bound", () => {
+  it("costs what the dearest candidate costs, each within its own limit", () => {
     const short = { max_output_tokens: 300 };
     const cheap = { max_output_tokens: 1_200, price: { input_cache_miss: 2, output: 10 } };
     const [prompt, whole] = [2 * MARKS, MARKS + 30_000];
@@ -187,7 +189,7 @@ describe("a reply without a bound", () => {
     ]);
   });
 
-  it("is not bounded where it costs nothing", () => {
+  it("is not bounded if it costs nothing", () => {
     const free = { price: { input_cache_miss: 1, output: 0 } };
     assert.deepEqual(offersFor(free), [[MARKS, MARKS, undefined]]);
   });
@@ -205,7 +207,7 @@ describe("a request of the Messages API", () => {
     return Number(offers[0]!.cost / 1_000_000n);
   };
 
-  it("counts images as media, and base64 text in any other place as text", () => {
+  it("counts images as media, and base64 text elsewhere as text", () => {
     const text = { type: "text", text: "What is it?" };
     const shown = nativeCost([text, { type: "image", source }]);
     assert.ok(shown < 3_000, String(shown));
@@ -213,10 +215,10 @@ describe("a request of the Messages API", () => {
     assert.ok(hidden > DATA.length, String(hidden));
   });
 
-  it("counts tools that the provider describes itself", () => {
+  it("counts tools whose definitions the provider adds", () => {
     const text = [{ type: "text", text: "Look." }];
     const tools = ["bash", "computer"].map((name) => ({ type: `${name}_20250124`, name }));
-    // As published: 346 for any tools, 245 for this one, and 735 and 499 for the other.
+    // As published: 346 tokens for any tools, 245 for this one, and 735 and 499 for the other.
     const more = nativeCost(text, { tools }) - nativeCost(text);
     assert.ok(more > 346 + 245 + 735 + 499, String(more));
     const own = [{ name: "f", input_schema: { type: "object" } }];

@@ -1,6 +1,6 @@
-// What in the folder of the spend log is a segment; what a dead process has left in its segment: it
-// is settled as interrupted; and segments on a disk that is full: a write that the disk cuts short
-// goes on where it stopped, a request is refused, a reply waits for its line.
+// Which files in the spend log's folder are segments; open requests of a dead process, which are
+// settled as interrupted; and segments on a full disk: a write that the disk cut short continues
+// where it stopped, requests are rejected, replies wait for their lines.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -23,7 +23,7 @@ const { linesOf, openLine, settleLine, textOf } = books;
 const open = (n: number, over: object = {}) => openLine(n, over) as OpenLine;
 const options = { currency: "EUR", clock: createFakeClock(NOON + 5_000) };
 
-/** A segment that nobody writes. */
+/** A segment that no process writes. */
 function left(text: string): string {
   const dir = join(folder({ inMemory: true }), "spend");
   mkdirSync(dir);
@@ -33,7 +33,7 @@ function left(text: string): string {
 }
 
 describe("settleInterrupted", () => {
-  it("settles requests as interrupted: nothing used, nothing owed, the rest as it was", async () => {
+  it("settles requests as interrupted: no usage, no cost, other values unchanged", async () => {
     const before = textOf([open(1), open(2, { account: "Zürich" }), settleLine(1)]);
     const path = left(before);
     const end = Buffer.byteLength(before);
@@ -59,7 +59,7 @@ describe("settleInterrupted", () => {
     assert.ok(!existsSync(socketOf(path)), "no socket is left");
   });
 
-  it("changes nothing if a whole line has come meanwhile", async () => {
+  it("changes nothing if a complete line was appended meanwhile", async () => {
     const path = left(textOf([open(1)]));
     const end = Buffer.byteLength(textOf([open(1)]));
     appendFileSync(path, textOf([settleLine(1)]));
@@ -69,7 +69,7 @@ describe("settleInterrupted", () => {
     assert.ok(!existsSync(socketOf(path)));
   });
 
-  it("leaves the segment of a process that answers alone", async (t) => {
+  it("does not touch the segment of a process that responds", async (t) => {
     const before = textOf([open(1)]);
     const path = left(before);
     t.after((await acquireSocketLock(socketOf(path)))!);
@@ -86,7 +86,7 @@ it("finds segments, oldest first", () => {
   assert.deepEqual(segmentsIn(dir), segments);
 });
 
-it("names what is no file, but has the name of a segment", () => {
+it("reports what has the name of a segment and is not a file", () => {
   for (const [index, make] of [
     (path: string) => mkdirSync(path),
     (path: string) => fs.symlinkSync("/dev/null", path),
@@ -111,7 +111,7 @@ function cannotMount(): string | false {
   return false;
 }
 
-/** Takes all the room that is left, and returns the way to give it back. */
+/** Fills the disk. Returns a function that frees the space. */
 function fill(dir: string): () => void {
   const file = join(dir, "filler");
   const fd = fs.openSync(file, "a");
@@ -131,7 +131,7 @@ async function onSmallDisk(t: TestContext) {
     unmount(dataDir);
   });
   const log = await startSpendLog(t, { dataDir });
-  /** Lets the log look once a second until something is so. */
+  /** Lets the log retry once a second until `isSo`. */
   const lookUntil = (isSo: () => boolean, what: string) =>
     waitFor(() => {
       log.clock.advance(1_000);
@@ -141,7 +141,7 @@ async function onSmallDisk(t: TestContext) {
 }
 
 describe("a full disk", { skip: cannotMount() }, () => {
-  it("cuts a write short: requests are refused, replies wait, and nothing is lost", async (t) => {
+  it("cuts a write short: requests are rejected, replies wait, and nothing is lost", async (t) => {
     const disk = await onSmallDisk(t);
     const { dataDir, clock, log, told, open, settle, request, path, lookUntil } = disk;
     await request();
@@ -176,7 +176,7 @@ describe("a full disk", { skip: cannotMount() }, () => {
     assert.deepEqual(told(), ["spend_log_failed", "spend_log_recovered"]);
   });
 
-  it("holds nothing up for longer because another segment was deleted", async (t) => {
+  it("delays nothing longer because another segment was deleted", async (t) => {
     const { dataDir, clock, told, open, settle, path, lookUntil } = await onSmallDisk(t);
     open("first");
     clock.advance(86_400_000);

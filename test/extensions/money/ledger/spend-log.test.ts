@@ -1,5 +1,5 @@
-// The spend log of one process: one write a turn, segments and their names, and what is refused
-// when somebody deletes or changes a segment, or takes it over.
+// The spend log of one process: one write per turn, segments and their names, and rejected requests
+// if somebody deletes, changes or takes over a segment.
 
 import assert from "node:assert/strict";
 import fs, {
@@ -27,7 +27,7 @@ import { waitFor, within } from "../../../support/wait.ts";
 const DAY_MS = 86_400_000;
 const FIRST = "2026-01-31.0001.jsonl";
 
-/** The sockets of the segments that are written. */
+/** The sockets of the segments being written. */
 const claimed = (dataDir: string): string[] =>
   readdirSync(join(dataDir, "spend")).filter((name) => name.endsWith(".sock"));
 
@@ -43,7 +43,7 @@ async function resolvesSoon(promise: Promise<void>): Promise<boolean> {
 }
 
 describe("the spend log", () => {
-  it("writes the lines of one turn together, in their order", async (t) => {
+  it("writes the lines of one turn together, in order", async (t) => {
     const { dataDir, open, settle } = await startSpendLog(t);
     const path = segmentPath(dataDir);
     const [first, second] = [open("a"), open("b")];
@@ -62,7 +62,7 @@ describe("the spend log", () => {
     assert.equal(statSync(path).mode & 0o777, 0o600);
   });
 
-  it("writes open lines that other programs know to the letter", async (t) => {
+  it("writes open lines exactly as other programs know them", async (t) => {
     const { dataDir, log } = await startSpendLog(t);
     const holdId = "0123456789abcdef01234567";
     const opening = { requestId: 'a "q"\n', account: "ö", keyId: "k", modelRequested: "m" };
@@ -79,13 +79,13 @@ describe("the spend log", () => {
     );
   });
 
-  it("begins another segment on another day, and closes the old one once it is settled", async (t) => {
+  it("begins a new segment on a new day, and closes the old one once it is settled", async (t) => {
     const { dataDir, clock, open, settle } = await startSpendLog(t);
     const entry = open();
     await entry.opened;
     clock.advance(DAY_MS);
     await waitFor(() => {
-      clock.advance(1_000); // One look at a time: those of the day before are one.
+      clock.advance(1_000); // One look per step: the jump over a day causes only one.
       return claimed(dataDir).length === 2;
     }, "the second segment");
     assert.equal(await hasWriter(segmentPath(dataDir)), true);
@@ -98,14 +98,14 @@ describe("the spend log", () => {
     assert.equal(entries(dataDir).length, 1, "both lines are in the first");
   });
 
-  it("begins another segment when the current one is full", async (t) => {
+  it("begins a new segment when the current one is full", async (t) => {
     const { dataDir, clock, request } = await startSpendLog(t, { segmentBytes: 100 });
     await request();
     clock.advance(1_000);
     await waitFor(() => segments(dataDir).length === 2, "the second segment");
   });
 
-  it("uses no name twice, although the file is gone", async (t) => {
+  it("never reuses a name, even if the file is gone", async (t) => {
     const namesTaken = ["2026-01-31.0007.jsonl", "2026-01-30.0009.jsonl"];
     const { dataDir } = await startSpendLog(t, { namesTaken });
     assert.deepEqual(segments(dataDir), ["2026-01-31.0008.jsonl"]);
@@ -115,7 +115,7 @@ describe("the spend log", () => {
     assert.equal(segments(dataDir)[1], "2026-01-31.0011.jsonl");
   });
 
-  it("refuses requests while its folder cannot be made, and goes on by itself", async (t) => {
+  it("rejects requests while its folder cannot be created, and recovers by itself", async (t) => {
     const dataDir = folder();
     writeFileSync(join(dataDir, "spend"), "in the way");
     const { clock, log, told, open, request } = await startSpendLog(t, { dataDir });
@@ -128,7 +128,7 @@ describe("the spend log", () => {
     await request();
   });
 
-  it("refuses requests until the disk takes what was written, and says so once, and for good if it is told of a broken file", async (t) => {
+  it("rejects requests until the disk accepts the data, logs that once, and stays closed after a broken file", async (t) => {
     const { dataDir, clock, log, open, settle, told } = await startSpendLog(t);
     const failing = t.mock.method(fs, "fsync", (_fd: number, done: (error: Error) => void) =>
       setImmediate(done, new Error("EIO")),
@@ -156,7 +156,7 @@ describe("the spend log", () => {
     assert.deepEqual(told(), ["spend_log_failed", "spend_log_failed", "spend_log_recovered"]);
   });
 
-  it("leaves nothing but its lines when it is closed, and no timer", async (t) => {
+  it("leaves only its lines when it is closed, and no timer", async (t) => {
     const { dataDir, clock, request, close } = await startSpendLog(t);
     await request();
     await close();
@@ -164,7 +164,7 @@ describe("the spend log", () => {
     assert.equal(clock.pending(), 0);
   });
 
-  it("waits for the last settle lines when it is closed, for 2 s at most", async (t) => {
+  it("waits for the last settle lines when it is closed, for at most 2 s", async (t) => {
     const { dataDir, clock, open, settle, close } = await startSpendLog(t);
     const [first, second] = [open(), open()];
     const closing = close();
@@ -230,7 +230,7 @@ describe("the spend log", () => {
 });
 
 describe("a segment under a running log", () => {
-  /** A log with one settled request, and one under way. */
+  /** A log with one settled request, and one in flight. */
   async function running(t: TestContext) {
     const log = await startSpendLog(t);
     await log.request();
@@ -258,7 +258,7 @@ describe("a segment under a running log", () => {
     ["added to", "changed", (path) => appendFileSync(path, "{}\n")],
   ];
   for (const [name, word, damage] of CASES) {
-    it(`that is ${name}: nothing is written or put back, and requests are refused`, async (t) => {
+    it(`that is ${name}: nothing is written or restored, and requests are rejected`, async (t) => {
       const { clock, log, events, told, fencings, open, settle, entry, path, close } =
         await running(t);
       damage(path);
@@ -287,7 +287,7 @@ describe("a segment under a running log", () => {
 
   for (const isStolen of [true, false]) {
     const what = isStolen ? "taken by another process" : "gone";
-    it(`whose socket is ${what}: the log is fenced before it writes again`, async (t) => {
+    it(`whose socket is ${what}: the log is fenced before its next write`, async (t) => {
       const { clock, log, told, fencings, open, settle, entry, path } = await running(t);
       const socket = socketOf(path);
       rmSync(socket);

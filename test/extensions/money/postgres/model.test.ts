@@ -1,6 +1,6 @@
-// Usage records in a real PostgreSQL: random statements find what they find in the model of its
-// tables, with which the simulation decides; and the records are those of the file store, to the
-// letter. Skipped where PostgreSQL or the package `pg` (npm ci in test/clients) is not installed;
+// Usage records in a real PostgreSQL: random statements return what they return in the model of its
+// tables, on which the simulation relies; and the records equal those of the file store exactly.
+// Skipped if PostgreSQL or the package `pg` (npm ci in test/clients) is not installed;
 // REQUIRE_POSTGRES=1 forbids that.
 
 import assert from "node:assert/strict";
@@ -24,7 +24,7 @@ import { linesOf, own, recordsOf, scene } from "./scene.ts";
 const STATEMENTS = LONG ? 1_000 : 150;
 const DAYS = ["2026-01-30", "2026-01-31", "2026-02-01"];
 
-/** Statements of two gateways. Some records are there already, and some cursors have moved on. */
+/** Statements of two gateways. Some records exist already, and some cursors have advanced. */
 function createStatements({ random, pick, between }: ReturnType<typeof createRandom>) {
   const maybe = <T>(...list: readonly T[]) => (random() < 0.3 ? pick(list) : undefined);
 
@@ -65,7 +65,9 @@ function createStatements({ random, pick, between }: ReturnType<typeof createRan
   };
 }
 
-/** What a statement finds, as text, or its error's code. Sums come in any order, and with zeros. */
+/**
+ * The result of a statement as text, or its error's code. Sums are sorted and their zeros removed.
+ */
 async function printed(text: string, find: () => any): Promise<unknown> {
   const isSum = text.includes("GROUP BY");
   try {
@@ -80,7 +82,7 @@ async function printed(text: string, find: () => any): Promise<unknown> {
 
 const about = { skip: noPostgres() };
 
-it("the model of the tables of usage records finds what a real server finds", about, async (t) => {
+it("the model of the usage tables returns what a real server returns", about, async (t) => {
   const seed = Number(process.env["SIMULATE_SEED"] ?? Date.now() % 100_000);
   const next = createStatements(createRandom(seed));
   const db = await startPostgres();
@@ -112,7 +114,7 @@ async function haveSameAnswers(files: Scene, table: Scene, filter: records.Usage
 }
 
 it(
-  "lines, sums, records, requests and days in PostgreSQL are those of the file store",
+  "statement lines, sums, records, requests and days in PostgreSQL equal those of the file store",
   about,
   async (t) => {
     const db = await startPostgres();
@@ -123,7 +125,7 @@ it(
     const dir = folder();
     cpSync(files.dir, dir, { recursive: true });
     const table = scene(t, url, { dir, now: START });
-    // Somebody else's records in the same database.
+    // Another gateway's records in the same database.
     const stranger = scene(t, url, { now: START });
     for (const at of [files, table, stranger])
       await writeDays(at, 200, (n, time, over) => own(at, n, time, over));
@@ -143,7 +145,7 @@ it(
       const mine = (await theirs.find(query)).filter(({ usage_id }) => usage_id.startsWith(prefix));
       assert.equal(JSON.stringify(mine), JSON.stringify(await ours.find(query)));
     }
-    // From the path of a request, which may have any characters.
+    // The id is from a request's path, which may contain any characters.
     assert.deepEqual(await theirs.find({ requestId: "request\0", limit: 50 }), []);
     const spent = async ({ books }: Scene) =>
       sumTexts(await readSpent(books, true, "2026-02-02T12:00:00.000Z"));

@@ -1,6 +1,5 @@
-// Usage records in PostgreSQL, a real one, which is killed, stopped and not there. Skipped where
-// PostgreSQL or the package `pg` (npm ci in test/clients) is not installed; REQUIRE_POSTGRES=1
-// forbids that.
+// Usage records in a real PostgreSQL, which is killed, stopped and missing. Skipped if PostgreSQL
+// or the package `pg` (npm ci in test/clients) is not installed; REQUIRE_POSTGRES=1 forbids that.
 
 import assert from "node:assert/strict";
 import { cpSync, existsSync, renameSync, rmSync } from "node:fs";
@@ -25,7 +24,7 @@ const DAY = "2026-01-31";
 
 let db: Postgres;
 
-/** Books in a database of their own, with the records of so many requests. */
+/** Books in their own database, with the records of this many requests. */
 async function filled(t: TestContext, name: string, requests = 1) {
   const url = await db.database(name);
   const at = scene(t, url);
@@ -34,7 +33,7 @@ async function filled(t: TestContext, name: string, requests = 1) {
   return { at, url };
 }
 
-/** Records as replaceDay() takes them. */
+/** Records in the form that replaceDay() takes. */
 async function* inBatches(...batches: readonly (readonly UsageRecord[])[]) {
   for (const batch of batches) yield batch;
 }
@@ -51,7 +50,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
   });
   after(() => db?.close());
 
-  it("are added up day by day, because a query may take no longer than a minute", async (t) => {
+  it("are summed day by day, because a query must take less than a minute", async (t) => {
     const url = await db.database("sums");
     const at = scene(t, url);
     for (const [n, time] of ["2026-01-30T12:00:00.000Z", NOON, NOON].entries())
@@ -75,13 +74,13 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal(all?.requests, 4, "also those of days on which only another gateway has any");
   });
 
-  it("are read by a lookup up to its limit, and for the list of days one a day, however many there are", async (t) => {
+  it("are read up to a lookup's limit, and one per day for the list of days, however many exist", async (t) => {
     const url = await db.database("lookups");
     const at = scene(t, url);
     const same = { gateway_request_id: "same" };
     for (let n = 1; n <= 400; n += 1) at.write(A, ...own(at, n, NOON, same));
     await at.pass();
-    for (const plan of ["seqscan", "bitmapscan"]) // they pay only because there are few records
+    for (const plan of ["seqscan", "bitmapscan"]) // chosen only because records are few
       await db.query(url, `ALTER DATABASE lookups SET enable_${plan} = off`);
     const mostRead = async (query: string, values: readonly unknown[]) => {
       const rows = await db.query(url, `EXPLAIN (ANALYZE, FORMAT JSON) ${query}`, values);
@@ -108,13 +107,13 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     });
   });
 
-  it("move with the cursor: either both or neither is there", async (t) => {
+  it("are written together with the cursor, or neither is", async (t) => {
     const { at } = await filled(t, "together");
     const before = await at.books.store.cursor();
     const [text] = await linesOf(at, DAY);
     const record = JSON.parse(text!) as UsageRecord;
     const fresh = { ...record, usage_id: `${record.usage_id.slice(0, -1)}9` };
-    // The second record is there already.
+    // The second record exists already.
     const added = at.books.store.add([fresh, record], {});
     await assert.rejects(added, /already: if .* gateway-id .* restore that file; if .* rebuild'$/);
     assert.deepEqual(await at.books.store.cursor(), before);
@@ -126,7 +125,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await assert.rejects(late.setCursor({}), /usage_cursors has moved on/);
   });
 
-  it("a database that is not there, or refuses the password: an error without the password", async (t) => {
+  it("a missing database or a rejected password is an error without the password", async (t) => {
     const url = await db.database("refused");
     await assert.rejects(scene(t, db.wrongPassword(url)).pass(), (error: Error) => {
       assert.match(error.message, /password authentication failed/);
@@ -141,7 +140,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await at.pass()).copied, 1);
   });
 
-  it("a database that hangs: a connection fails within its time", async (t) => {
+  it("a database that hangs fails a connection within its timeout", async (t) => {
     const { url } = await filled(t, "hanging");
     const stranger = scene(t, url);
     await db.pause();
@@ -151,7 +150,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await stranger.pass()).copied, 0);
   });
 
-  it("a connection that breaks in the middle of reading fails the reading only", async (t) => {
+  it("a connection that breaks while reading fails only that read", async (t) => {
     const url = await db.database("broken");
     const at = scene(t, url);
     for (let n = 0; n < 4_800; n += 400) at.write(A, ...lot(at, n));
@@ -171,7 +170,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.deepEqual(batches, expected, "lines of a day are counted from one batch to the next");
   });
 
-  it("slow readers keep no one from adding records and finding them", async (t) => {
+  it("slow readers do not block adding and finding records", async (t) => {
     const at = scene(t, await db.database("slow_readers"));
     at.write(A, ...lot(at, 0));
     await at.pass();
@@ -183,7 +182,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     for (const iterator of iterators) await iterator.return?.();
   });
 
-  it("several gateways begin on an empty database at the same time, each with its own records", async (t) => {
+  it("several gateways start on an empty database at once, each with its own records", async (t) => {
     const url = await db.database("several");
     const all = Array.from({ length: 4 }, () => scene(t, url));
     for (const [index, at] of all.entries()) at.write(A, ...own(at, index));
@@ -196,7 +195,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.deepEqual(await all[0]!.records(), []);
   });
 
-  it("replace a day in one transaction, also where records were moved to another day", async (t) => {
+  it("replace a day in one transaction, also if records were moved to another day", async (t) => {
     const { at, url } = await filled(t, "replaced", 3);
     const before = await linesOf(at, DAY);
     const records = before.map((text) => JSON.parse(text) as UsageRecord);
@@ -214,7 +213,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.deepEqual(await at.books.store.days(), [DAY]);
   });
 
-  it("a table that is gone is not made anew; without its cursors everything is copied again", async (t) => {
+  it("a missing table is not recreated; without its cursors everything is copied again", async (t) => {
     const { at, url } = await filled(t, "dropped", 2);
     await db.query(url, "DROP TABLE usage_records");
     const later = scene(t, url, { dir: at.dir });
@@ -226,7 +225,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await later.pass()).copied, 3);
   });
 
-  it("a day does not close over records that are gone, and does when they are back", async (t) => {
+  it("a day does not close while records are missing, and closes when they are back", async (t) => {
     const { at, url } = await filled(t, "holes", 2);
     at.write(A, ...own(at, 3));
     await at.pass();
@@ -240,7 +239,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal(at.closed()[0]?.["records"], 3);
   });
 
-  it("tables that are there need no right to create any", async (t) => {
+  it("existing tables need no right to create any", async (t) => {
     const { at, url } = await filled(t, "granted");
     await db.query(url, "CREATE ROLE clerk LOGIN PASSWORD 'clerk'");
     await db.query(url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC");
@@ -252,9 +251,9 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await other.pass()).copied, 1);
   });
 
-  it("a start waits for nobody who writes records", async (t) => {
+  it("a start does not wait for writers of records", async (t) => {
     const { url } = await filled(t, "writing");
-    // As a transaction that inserts records holds it, until it is ended below.
+    // Like a transaction that inserts records, it holds the lock until it is ended below.
     const lock = "LOCK TABLE usage_records IN ROW EXCLUSIVE MODE; SELECT pg_sleep(60)";
     const writing = db.query(url, `BEGIN; ${lock}`).catch(() => undefined);
     const held =
@@ -266,7 +265,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await writing;
   });
 
-  it("a data_dir that was copied: both places are told, and nothing is copied by a wrong cursor", async (t) => {
+  it("a copied data_dir is reported in both places, and nothing is copied by a wrong cursor", async (t) => {
     const { at, url } = await filled(t, "cloned");
     const cursor = await at.books.store.cursor();
     const copy = copyOf(t, url, at);
@@ -279,12 +278,12 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await copy.pass();
     at.write(A, ...own(at, 3));
     await assert.rejects(syncUsage(at.books), /a copy of this data_dir has written into the same/);
-    await assert.rejects(at.books.store.cursor(), CopiedElsewhere); // a rebuild goes on
+    await assert.rejects(at.books.store.cursor(), CopiedElsewhere); // a rebuild continues
     await at.books.store.setCursor(cursor);
     assert.equal((await at.pass()).copied, 1);
   });
 
-  it("an empty database in the place of another does not cost the log what only it has", async (t) => {
+  it("an empty database in place of another does not lose what only the log has", async (t) => {
     const url = await db.database("emptied");
     const at = scene(t, url, { keepDays: 1 });
     at.write(A, ...own(at, 1));
@@ -298,7 +297,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.ok(existsSync(at.segment(A)));
   });
 
-  it("a data_dir that was moved goes on where it was", async (t) => {
+  it("a moved data_dir continues where it was", async (t) => {
     const { at, url } = await filled(t, "moved");
     const moved = copyOf(t, url, at);
     renameSync(at.dir, `${at.dir}.gone`);

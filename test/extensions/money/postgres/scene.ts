@@ -1,4 +1,4 @@
-// Books whose usage records are in a database, and the lines of their spend log.
+// Books with usage records in a database, and lines of their spend log.
 
 import type { TestContext } from "node:test";
 import { gatewayInstanceId } from "../../../../src/extensions/scale/data-files/index.ts";
@@ -20,7 +20,7 @@ export const NOON = "2026-01-31T12:00:00.000Z";
 /** Books with records in a database. The store is closed when the test ends. */
 export function scene(t: TestContext, store: string, options: SceneOptions = {}): Scene {
   const { dir = folder() } = options;
-  // The package is looked for from the working directory.
+  // The package is resolved from the working directory.
   const cwd = process.cwd();
   process.chdir(PG_FOLDER);
   try {
@@ -34,7 +34,7 @@ export function scene(t: TestContext, store: string, options: SceneOptions = {})
   }
 }
 
-/** The lines of a request as the gateway of a data_dir writes them. */
+/** The lines of a request, as the gateway of a data_dir writes them. */
 export function own(at: Scene, n: number, time = NOON, over: Line = {}): Line[] {
   const spend_id = `sp_${gatewayInstanceId(at.dir).slice(0, 8)}${n.toString(16).padStart(24, "0")}`;
   return request(n, time, time, over).map((line) => ({ ...line, spend_id }));

@@ -1,5 +1,5 @@
-// Whatever is changed, removed, inserted, moved or cut off in the books is found, and named with
-// file and line.
+// Any change, removal, insertion, move or truncation in the books is found, and reported with file
+// and line.
 
 import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, rmSync, truncateSync } from "node:fs";
@@ -11,7 +11,7 @@ import { todays } from "../../../support/long.ts";
 
 type Change = (lines: string[], at: number) => string[];
 
-/** Another value of the same length for the first of these members. */
+/** The first of these members with another value of the same length. */
 const VALUE = /"(?:model_requested|status|account|key_id|made_at)":"[^"]*(?=")/;
 const otherValue = (line: string): string => line.replace(VALUE, (text) => `${text.slice(0, -1)}7`);
 const isSettle = (line: string): boolean => line.startsWith('{"type":"settle"');
@@ -26,14 +26,14 @@ const SPOILS: Readonly<Record<string, Change>> = {
   cut: (lines, at) => lines.slice(0, at),
 };
 
-/** The numbers of lines of a file that findings name. */
+/** The line numbers in a file that the findings name. */
 function namedIn(found: readonly string[], file: string): number[] {
   const single = new RegExp(`${file}, line (\\d+)(?: \\(opened in line (\\d+)\\))?`, "g");
   const numbers = found.flatMap((text) => [...text.matchAll(single)]);
   return numbers.flatMap(([, ...groups]) => groups.map(Number));
 }
 
-/** Whether a finding names a range of lines of the file that has the line. */
+/** Whether a finding names a range of lines in the file that includes the line. */
 const isInRange = (found: readonly string[], file: string, line: number): boolean =>
   found.some((text) => {
     const [, from, to] = new RegExp(`${file}, lines (\\d+) to (\\d+):`).exec(text) ?? [];
@@ -43,13 +43,17 @@ const isInRange = (found: readonly string[], file: string, line: number): boolea
 interface Spoiled {
   readonly dir: string;
   readonly file: string;
-  /** Whether to spoil a line. Absent: every line. */
+  /** Whether to corrupt a line. Absent: every line. */
   readonly only?: (line: string) => boolean;
-  /** Whether a range that has the line will do, by it and the one before. Absent: it will not. */
+  /**
+   * Whether a range that includes the line is enough, by the line and the one before. Absent: no.
+   */
   readonly range?: (line: string, before: string) => boolean;
 }
 
-/** Spoils today's lines of a file in turn: it or the one beside it has to be named, or a range. */
+/**
+ * Corrupts today's lines of a file in turn. The line, an adjacent one, or a range must be named.
+ */
 async function assertFound(change: Change, { dir, file, only, range }: Spoiled): Promise<void> {
   const count = sealed.textOfFile(dir, file).split("\n").length - 1;
   for (const at of todays([...Array(count).keys()], count > 2 ? 3 : 1)) {
@@ -66,7 +70,7 @@ async function assertFound(change: Change, { dir, file, only, range }: Spoiled):
 }
 
 let scene: Scene;
-/** The same, with the segments of the closed days deleted as after keep_days. */
+/** The same folder after keep_days has deleted the segments of its closed days. */
 let retired: string;
 before(async () => {
   scene = await sealed.threeDays();
@@ -74,7 +78,7 @@ before(async () => {
   sealed.retire(retired, [sealed.A, sealed.B, sealed.C]);
 });
 
-it("books that nobody changed have no finding, with their segments and without those that are deleted by age", async () => {
+it("unchanged books have no finding, with their segments and after those expired", async () => {
   assert.deepEqual(await sealed.findingsIn(scene.dir), []);
   assert.deepEqual(await sealed.findingsIn(retired), []);
 });
@@ -82,21 +86,21 @@ it("books that nobody changed have no finding, with their segments and without t
 describe("a line of a closed day", { concurrency: 2 }, () => {
   for (const [name, change] of Object.entries(SPOILS)) {
     for (const segment of [sealed.A, sealed.B, sealed.C])
-      it(`that is spoiled in ${segment} is found: ${name}`, async () => {
+      it(`that is corrupted in ${segment} is found: ${name}`, async () => {
         const file = `spend/${segment}`;
-        // An open line that is gone is named by its settle line: nothing says where it was. Nor
-        // does anything but the hash say in which order open lines were.
+        // A missing open line is reported by its settle line, because nothing says where it was.
+        // Only the hash records the order of open lines.
         const range = (line: string, before: string) =>
           /swap|remove/.test(name) && !isSettle(line) && !(name === "swap" && isSettle(before));
         await assertFound(change, { dir: scene.dir, file, range });
       });
     for (const file of ["usage/2026-01-31.jsonl", "usage/2026-02-01.jsonl"]) {
-      it(`that is spoiled in ${file} is found: ${name}`, () =>
+      it(`that is corrupted in ${file} is found: ${name}`, () =>
         assertFound(change, { dir: scene.dir, file }));
-      it(`that is spoiled in ${file} without segments is found: ${name}`, () =>
+      it(`that is corrupted in ${file} without segments is found: ${name}`, () =>
         assertFound(change, { dir: retired, file, range: () => true }));
     }
-    it(`that is spoiled in days.jsonl is found: ${name}`, () =>
+    it(`that is corrupted in days.jsonl is found: ${name}`, () =>
       assertFound(change, { dir: scene.dir, file: "days.jsonl" }));
   }
 });
@@ -104,11 +108,11 @@ describe("a line of a closed day", { concurrency: 2 }, () => {
 describe("a line of an open day", { concurrency: 2 }, () => {
   for (const name of ["change", "remove", "insert", "double", "cut"])
     for (const segment of [sealed.D, sealed.E])
-      it(`that settles a request is found if it is spoiled in ${segment}: ${name}`, () =>
+      it(`that settles a request is found if it is corrupted in ${segment}: ${name}`, () =>
         assertFound(SPOILS[name]!, { dir: scene.dir, file: `spend/${segment}`, only: isSettle }));
 });
 
-it("a cursor that the system does not let read is a finding beside the others", async () => {
+it("a cursor that the system does not let read is one finding among the others", async () => {
   const dir = sealed.copyOf(scene.dir);
   rmSync(join(dir, "usage/cursor.json"));
   mkdirSync(join(dir, "usage/cursor.json"));
@@ -121,7 +125,7 @@ it("a cursor that the system does not let read is a finding beside the others", 
   assert.ok(namedIn(others, "usage/2026-01-31.jsonl").includes(1));
 });
 
-it("a segment that is gone is found if the cursor was changed too, by older segments or the age of its day", async () => {
+it("a missing segment is found even if the cursor was changed too, by older segments or its day's age", async () => {
   const gone = (name: string) => `spend/${name}: is not there: line 2 of days.jsonl has it`;
   const copy = sealed.copyOf(scene.dir);
   sealed.retire(copy, [sealed.C]);
@@ -130,7 +134,7 @@ it("a segment that is gone is found if the cursor was changed too, by older segm
   assert.deepEqual(await sealed.findingsIn(retired, { isExpired }), [sealed.B, sealed.C].map(gone));
 });
 
-describe("what stands after the end", () => {
+describe("data after the end", () => {
   for (const file of ["usage/2026-01-31.jsonl", "days.jsonl"])
     it(`of ${file} is found, also without a line end`, async () => {
       const count = sealed.textOfFile(scene.dir, file).split("\n").length;
@@ -141,7 +145,7 @@ describe("what stands after the end", () => {
       }
     });
 
-  it("of a segment waits to be copied, or counts for nothing", async () => {
+  it("of a segment waits to be copied, or does not count", async () => {
     const copy = sealed.copyOf(scene.dir);
     appendFileSync(join(copy, "spend", sealed.E), '{"type":"open"');
     assert.deepEqual(await sealed.findingsIn(copy), []);

@@ -1,4 +1,4 @@
-// GET /v1/requests/{request_id}: what an account is told of its requests, from the last byte of a
+// GET /v1/requests/{request_id}: what an account learns about its requests, from the last byte of a
 // reply on, and after the day is closed.
 
 import assert from "node:assert/strict";
@@ -38,7 +38,7 @@ async function site(t: TestContext, over: object = {}) {
       { account: "acme", key: KEY },
       { account: "beta", key: OTHER },
     ],
-    // Nothing is copied by itself.
+    // Nothing is copied without a command.
     usage: { sync_ms: 86_400_000 },
   };
   const behaviours = { m: using, bad: status(500) };
@@ -89,7 +89,7 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
     for (const word of ["lab", new URL(provider.url).host]) assert.ok(!text.includes(word), word);
   });
 
-  it("has every request of the account with the id, and nothing of another account's", async (t) => {
+  it("has every request of the account with the id, and none of another account", async (t) => {
     const { dir, ask, receipt, gw } = await site(t);
     for (let n = 0; n < 3; n += 1) await ask({}, { "x-request-id": "same" });
     await ask({}, { "x-request-id": "same", authorization: `Bearer ${OTHER}` });
@@ -124,13 +124,13 @@ describe("GET /v1/requests/{request_id}", { concurrency: 4 }, () => {
   });
 });
 
-it("lookups of receipts: a hundred at once, and 600 a minute of an account; another one has its own", async (t) => {
+it("lookups are limited to a hundred at once and 600 a minute per account", async (t) => {
   const { dir, receipt } = await site(t);
   const together = (count: number) => Array.from({ length: count }, () => receipt("nobody's"));
   const codesOf = async (lookups: ReturnType<typeof together>) =>
     (await Promise.all(lookups)).map(({ status: code }) => code).sort();
   const lookups = await withLock({ dir: join(dir, "spend"), name: "books" }, async () => {
-    // None can copy what was settled, so none ends but the one that is refused.
+    // None can copy what was settled, so only the rejected one ends.
     const begun = together(101);
     const first = await within(Promise.race(begun), "the one that is refused");
     assert.deepEqual([first.status, first.body.error.code], [503, "server_overloaded"]);
@@ -147,7 +147,7 @@ it("lookups of receipts: a hundred at once, and 600 a minute of an account; anot
   assert.equal((await receipt("nobody's", OTHER)).status, 404);
 });
 
-it("the search for receipts passes on what an attempt of several models has of its own, notes, and the line of a closed day", async () => {
+it("receipts include what each attempt has of its own, notes, and the line of a closed day", async () => {
   const same = { gateway_request_id: "same" };
   const usage = { prompt_tokens: 3, cache_write_tokens: 1 };
   const prices = { input_cache_miss: 1.1, input_cache_write: 2, output: 3 };

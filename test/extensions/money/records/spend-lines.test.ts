@@ -1,4 +1,4 @@
-// The settle line of a request, that the line can be read back, and the times in it.
+// The settle line of a request: its content, its parsing, and its times.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
@@ -17,7 +17,7 @@ const OPEN = openLine(1, { time: "2026-01-31T11:59:58.500Z" }) as OpenLine;
 const attempt = { model: "m", provider: "lab", outcome: "timeout", duration_ms: 3 };
 const counts = { prompt: 20, completion: 7, cacheHit: 8, reasoning: 3 };
 const settled = { attempts: [attempt], firstTokenMs: 100, cost: "0.000089000007" };
-/** Asserts that a settle line has the members of these, in their order, and these. */
+/** Asserts that a settle line has exactly these members, in order. */
 function assertSettle(over: Partial<Settlement>, expected: object, now = NOON): void {
   const text = JSON.stringify(
     settleLineOf(OPEN, {
@@ -32,7 +32,7 @@ function assertSettle(over: Partial<Settlement>, expected: object, now = NOON): 
   assert.deepEqual(parseSpendLine(text), JSON.parse(text));
 }
 
-it("makes settle lines", () => {
+it("writes settle lines", () => {
   assertSettle({}, {});
   assertSettle({ price: PRICE, notes: ['"n"', "two"] }, { prices: PRICE });
   assertSettle(

@@ -1,4 +1,4 @@
-// The key, heads that somebody keeps, and what `seal verify` makes of them.
+// The key, heads kept elsewhere, and what `seal verify` proves with them.
 
 import assert from "node:assert/strict";
 import { rmSync, statSync, writeFileSync } from "node:fs";
@@ -29,7 +29,7 @@ const OPEN = "usage/2026-02-02.jsonl";
 const NOON = "2026-02-02T12:05:00.000Z";
 
 let scene: Scene;
-/** A head of the moment when the first two days were closed. */
+/** A head from the moment when the first two days were closed. */
 let head: string;
 let later: Scene;
 before(async () => {
@@ -46,7 +46,7 @@ before(async () => {
 
 const lines = (dir: string): string[] => textOfFile(dir, "days.jsonl").split("\n").slice(0, -1);
 
-/** `seal verify` of a folder with what was kept. */
+/** `seal verify` of a folder with the kept heads. */
 async function verify(dir: string, kept: string, ...args: string[]) {
   const outside = folder();
   writeFileSync(join(outside, "head"), kept);
@@ -56,7 +56,7 @@ async function verify(dir: string, kept: string, ...args: string[]) {
 }
 
 describe("the key", () => {
-  it("is made once, is its owner's, and signs", () => {
+  it("is created once, readable by its owner only, and signs", () => {
     const dir = folder();
     const signer = createSigner(dir);
     const text = signer.sign('{"a":1}');
@@ -77,7 +77,7 @@ describe("the key", () => {
     assert.deepEqual(JSON.parse(stdout), { public_key: publicKeyOf(scene.dir) });
   });
 
-  it("is not made without seals or books", async () => {
+  it("is not created without seals or books", async () => {
     const dir = folder();
     const off = { seals: { enabled: false } };
     const unsealed = (await command(dir, ["seal", "public-key"], off)).stderr;
@@ -110,8 +110,8 @@ describe("seal head", () => {
   });
 });
 
-describe("seal verify with what was kept", () => {
-  it("knows a head whose day ended while it was made", async () => {
+describe("seal verify with kept heads", () => {
+  it("accepts a head whose day ended while it was made", async () => {
     const { books, clock } = scene.other({
       dir: copyOf(scene.dir),
       now: "2026-02-02T23:59:59.999Z",
@@ -125,7 +125,7 @@ describe("seal verify with what was kept", () => {
     assert.deepEqual(await findingsIn(scene.dir, { keptLines: [made] }), []);
   });
 
-  it("finds nothing in books that went on since", async () => {
+  it("finds nothing in books that continued since", async () => {
     assert.deepEqual(await findingsIn(scene.dir, { keptLines: [head] }), []);
     assert.deepEqual(await findingsIn(later.dir, { keptLines: [head, ...lines(scene.dir)] }), []);
     const retired = copyOf(later.dir);
@@ -133,7 +133,7 @@ describe("seal verify with what was kept", () => {
     assert.deepEqual(await findingsIn(retired, { keptLines: [head] }), []);
   });
 
-  it("finds a log of an open day that was changed with its records", async () => {
+  it("finds a log of an open day that was changed together with its records", async () => {
     const dir = copyOf(scene.dir);
     edit(dir, `spend/${E}`, (texts) =>
       texts.map((text) => text.replace('"stream":false', '"stream":true ')),
@@ -145,7 +145,7 @@ describe("seal verify with what was kept", () => {
     assert.match(found[1]!, /^the usage records after 2026-02-01: are not those of the head that/);
   });
 
-  it("finds days that were cut off or made anew, and names the line", async () => {
+  it("finds days that were cut off or recreated, and names the line", async () => {
     const cut = copyOf(later.dir);
     edit(cut, "days.jsonl", (texts) => texts.slice(0, 2));
     const found = await findingsIn(cut, { keptLines: lines(later.dir) });
@@ -168,7 +168,7 @@ describe("seal verify with what was kept", () => {
     assert.match(finding, /changed, or signed by/);
   });
 
-  it("finds lines without a signature, or with another key's", async () => {
+  it("finds lines without a signature, or signed with another key", async () => {
     const unsigned = copyOf(scene.dir);
     edit(unsigned, "days.jsonl", ([first, last]) => [
       first!,
@@ -188,13 +188,13 @@ describe("seal verify with what was kept", () => {
     );
   });
 
-  it("takes a log with the lines of days among others", async () => {
+  it("accepts a log with the lines of days among others", async () => {
     const log = [
       { event: "day_closed", level: "info", day: "2026-02-01", line: lines(scene.dir)[1] },
       { event: "other" },
     ];
     const text = log.map((line) => `${JSON.stringify(line)}\n`).join("");
-    // As journald and containers have it, between other lines.
+    // As in journald and container logs, between other lines.
     const noise =
       'chat-gateway listens on http://h\n{"request_id":"segments","path":"day_closed"}\n';
     for (const kept of [text, noise + text.replaceAll(/^/gm, "Feb 02 00:00:12 host gw[7]: ")])
@@ -236,7 +236,7 @@ describe("seal verify", () => {
     assert.match(stdout, /\nrequests not yet in the usage records: 1\nnothing was changed\n$/);
   });
 
-  it("says what is no books, and that nothing is proved", async () => {
+  it("says that a folder has no books, and that nothing is proved", async () => {
     const { code, stderr } = await runHere(["seal", "verify", folder()]);
     assert.equal(code, 1);
     assert.match(stderr, /holds no books: it has none of spend, usage, days.jsonl/);

@@ -1,4 +1,4 @@
-// Sealed statements, and verifiers that know the formats from the manual alone.
+// Sealed statements, and verifiers written from the manual alone.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -51,20 +51,20 @@ before(async () => {
 const verified = (changed: string, keptLines: readonly string[] = []) =>
   verifyStatement(changed, { publicKey, keptLines }).result;
 
-/** Signs a statement anew, as somebody with the key would. */
+/** Signs a statement again, as somebody with the key would. */
 function forged(change: (statement: Record<string, any>) => void): string {
   const { signature: _signature, ...body } = JSON.parse(text);
   change(body);
   return createSigner(scene.dir).sign(JSON.stringify(body));
 }
 
-/** Makes the first day one that closed before seals were switched on. */
+/** Turns the first day into one that closed before seals were enabled. */
 function unsign({ days: [day] }: Record<string, any>): void {
   const { signature: _signature, public_key: _key, ...line } = JSON.parse(day.line);
   day.line = JSON.stringify(line);
 }
 
-it("a proof of many leaves leads from any of them to the root, and from no others", () => {
+it("a proof in a tree of many leaves leads from its leaf to the root, and from no other", () => {
   const { random } = createRandom(7);
   for (let count = 0; count < 40; count += 1) {
     const leaves = Array.from({ length: count }, (_, at) => leafOf(`line ${at}`));
@@ -89,7 +89,7 @@ it("a proof of many leaves leads from any of them to the root, and from no other
 });
 
 describe("a sealed statement", () => {
-  it("has the bill, and the records as they stand in the books, and proves them", async () => {
+  it("has the bill and the records as in the books, and proves them", async () => {
     const { days, bill, type } = JSON.parse(text);
     const billed = JSON.parse((await command(scene.dir, billing("2026-02", "--json"))).stdout);
     assert.deepEqual(bill, billed);
@@ -109,12 +109,12 @@ describe("a sealed statement", () => {
     assert.deepEqual(verified(await statement("2025-12")).findings, []);
   });
 
-  it("is proved where a day closed before seals were switched on", () => {
+  it("is proved if a day closed before seals were enabled", () => {
     const { findings, by_head } = verified(forged(unsign));
     assert.deepEqual([findings, by_head], [[], 0], "the signature of the statement alone");
   });
 
-  it("is printed without the text around its records in memory", async () => {
+  it("is printed without keeping the text around its records in memory", async () => {
     const { account, month, currency, total } = JSON.parse(text).bill;
     const size = 1_000_000;
     async function* linesOf(day: string) {
@@ -136,7 +136,7 @@ describe("a sealed statement", () => {
     );
   });
 
-  it("is found out if any byte of it was changed", () => {
+  it("is detected if any byte of it was changed", () => {
     const bytes = Buffer.from(text);
     for (let at = 0; at < bytes.length - 2; at += 101) {
       const changed = Buffer.from(bytes);
@@ -145,13 +145,13 @@ describe("a sealed statement", () => {
     }
   });
 
-  /** Gives the open day a line that follows the one of the first day. */
+  /** Gives the open day a line that follows that of the first day. */
   const closeNext = (days: Record<string, any>[]): void => {
     const { signature: _signature, ...line } = JSON.parse(days[0]!["line"]);
     days[1]!["line"] = JSON.stringify({ ...line, day: "2026-02-02", number: line.number + 1 });
   };
   const changed = /^the records of 2026-02-01: are not those that/;
-  /** What is forged: the bill, the first day, its first record. */
+  /** The forged parts: the bill, the first day, its first record. */
   const FORGERIES: readonly (readonly [string, (body: Record<string, any>) => void, RegExp])[] = [
     ["a sum", ({ bill }) => (bill.total.cost = "1"), /^the total: is not the sum/],
     ["a line", ({ bill }) => (bill.lines[0].requests = 1), /^the line of .*: is not the sum/],
@@ -165,13 +165,13 @@ describe("a sealed statement", () => {
     ["another account", ({ bill }) => (bill.account = "beta"), /is of another account, day or/],
   ];
   for (const [what, change, expected] of FORGERIES)
-    it(`is found out even if it was signed anew: ${what}`, () => {
+    it(`is detected even if it was signed again: ${what}`, () => {
       const { findings } = verified(forged(change));
       const isFound = findings.some((finding) => expected.test(finding));
       assert.ok(isFound, JSON.stringify(findings));
     });
 
-  it("is compared with lines that were kept", () => {
+  it("is compared with kept heads", () => {
     const kept = textOfFile(scene.dir, "days.jsonl").split("\n").slice(0, -1);
     assert.deepEqual(verified(text, kept).compared, ["2026-02-01"]);
     const { signature: _signature, ...line } = JSON.parse(kept[1]!);
@@ -198,7 +198,7 @@ describe("a sealed statement", () => {
     assert.match((await runHere(["seal", "verify", `${file}s`])).stderr, /is not there/);
   });
 
-  it("is not made of records that are not those of their day, nor without seals", async () => {
+  it("is not made from records that do not match their day, nor without seals", async () => {
     const args = billing("2026-02", "--sealed");
     for (const [file, expected] of [
       ["usage/2026-02-01.jsonl", /are not those of its line in days.jsonl/],
@@ -213,7 +213,7 @@ describe("a sealed statement", () => {
   });
 });
 
-describe("a verifier that was written from the manual alone", { concurrency: 2 }, () => {
+describe("a verifier written from the manual alone", { concurrency: 2 }, () => {
   const python = (path: string) => {
     const args = ["test/extensions/money/seals/verify.py", path, keyFile];
     const { status, stderr } = spawnSync("python3", args, { encoding: "utf8" });
@@ -221,7 +221,7 @@ describe("a verifier that was written from the manual alone", { concurrency: 2 }
   };
   const RIGHT = { status: 0, stderr: "" };
 
-  it("finds right books and statements right", () => {
+  it("accepts correct books and statements", () => {
     assert.deepEqual(python(scene.dir), RIGHT);
     const retired = copyOf(scene.dir);
     retire(retired, [A, B, C]);

@@ -1,6 +1,6 @@
-// Budgets that several gateways spend together, through a real Redis: the real processes, against a
-// server of the tests' own that is emptied, killed and not there. Skipped where Redis or the
-// package `redis` (npm ci in test/clients) is not installed; REQUIRE_REDIS=1 forbids that.
+// Budgets shared by several gateways through a real Redis: real processes, and a server of the
+// tests' own that is emptied, killed and missing. Skipped if Redis or the package `redis` (npm ci
+// in test/clients) is not installed; REQUIRE_REDIS=1 forbids that.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
@@ -19,7 +19,7 @@ import {
   untilStanding,
 } from "../budgets/processes.ts";
 
-/** Asks until the store answers in time; the status. */
+/** Sends requests until the store answers in time. Resolves with the status. */
 async function answerOf(url: string): Promise<number> {
   let status = 503;
   const isAnswered = async () => {
@@ -41,7 +41,7 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     limits: { store: redis.url, on_error: onError },
   });
 
-  /** Two gateways in front of a store that knows nothing. */
+  /** Two gateways with an empty store. */
   async function two(t: TestContext, amount: bigint, more: object = {}) {
     await redis.command("FLUSHALL");
     const over = { ...limits("refuse"), ...budget(amount) };
@@ -50,7 +50,7 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     return { both: [one, other] as const, urls: [one.url, other.url] };
   }
 
-  it("are spent together, and no further, by replies that no client has bounded", async (t) => {
+  it("are spent together, and never exceeded, by replies without max_tokens", async (t) => {
     const five = 5_000_000_000_000n;
     const { both, urls } = await two(t, five, { server: { workers: 2 } });
     for (const url of urls) assert.equal(await answerOf(url), 200);
@@ -61,12 +61,12 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     assert.ok(first!.length > 0 && second!.length > 0);
     const spent = [...first!, ...second!].reduce((total, cost) => total + cost, 0n);
     assert.ok(spent <= five, `${amountOf(spent)} was spent`);
-    // Also the one with workers, of which nothing is asked any more.
+    // Also the gateway with workers, which gets no more requests.
     for (const { standing } of both)
       await untilStanding(standing, { spent: amountOf(spent), held: "0" });
   });
 
-  it("count amounts beyond what a double holds", async (t) => {
+  it("count amounts beyond the precision of a double", async (t) => {
     const amount = 999_999_999n * 1_000_000_000_000n + 1n;
     const [one] = (await two(t, amount)).both;
     assert.equal(await answerOf(one.url), 200);
@@ -74,7 +74,7 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     await untilStanding(one.standing, { spent: amountOf(COST), held: "0", left });
   });
 
-  it("are each gateway's own, or refuse, while the store is not there", async (t) => {
+  it("are per gateway, or reject requests, while the store is down", async (t) => {
     await redis.command("FLUSHALL");
     const purse = budget(2n * COST + HOLD);
     const local = await start(t, { ...purse, ...limits("local") }, REDIS_FOLDER);
@@ -83,7 +83,7 @@ describe("budgets of several gateways", { skip: noRedis() }, () => {
     assert.equal(await answerOf(strict.url), 200);
     await redis.kill();
     await until(async () => (await ask(strict.url)) === 503, "a refusal", LONG_MS);
-    // By itself each has spent one of the two.
+    // On its own each gateway has spent one of the two.
     assert.equal(await answerOf(local.url), 200);
     assert.equal(await answerOf(local.url), 200);
     assert.equal(await answerOf(local.url), 402);
@@ -98,14 +98,14 @@ it("tokens per minute of several gateways are admitted together", {
 }, async (t) => {
   const redis = await startRedis();
   t.after(redis.close);
-  // 14 bytes are 4 tokens, and 7 may come; with the provider's figures each has 27.
+  // 14 bytes are 4 tokens, and up to 7 may follow; by the provider's figures each request has 27.
   const over = {
     limits: { store: redis.url, on_error: "refuse" },
     accounts: { acme: { tokens_per_minute: 27 * 4 + 11 } },
   };
   const gateways = [await start(t, over, REDIS_FOLDER), await start(t, over, REDIS_FOLDER)];
   const urls = gateways.map(({ url }) => url);
-  // A request that the store answered too late has counted, although its gateway refused it.
+  // A request that the store answered too late has counted, although its gateway rejected it.
   let late = 0;
   const asked = async (url: string): Promise<number> => {
     const status = await ask(url);

@@ -1,5 +1,5 @@
-// When a gateway writes its rows in the budgets of a shared store, by a store that only takes
-// notes.
+// When a gateway writes its rows in the budgets of a shared store, tested with a store that only
+// records calls.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -32,7 +32,7 @@ interface Asked {
   }[];
 }
 
-/** Every request is granted. */
+/** A store that grants every request. */
 function bench(onError: "local" | "refuse" = "local") {
   const clock = createFakeClock();
   const spending = createSpendCounters(clock.now);
@@ -45,7 +45,7 @@ function bench(onError: "local" | "refuse" = "local") {
   };
   const asked: Asked[] = [];
   const events: Readonly<Record<string, unknown>>[] = [];
-  /** `spoilt`: the account whose key is. `looks`: how often figures were asked for. */
+  /** `spoilt`: the account whose key is corrupt. `looks`: how often figures were read. */
   const state = { born: 1, fails: false, spoilt: "", looks: 0 };
   const store = createSharedStore({
     script: {
@@ -86,7 +86,7 @@ function bench(onError: "local" | "refuse" = "local") {
 const names = Array.from({ length: 1_000 }, (_, number) => `a${number}`);
 
 describe("the rows of a gateway in a shared store", () => {
-  it("are written in turn, and those that hold something before the store takes them for dead, without a look at all others", async () => {
+  it("are written in turn, those with holds before they expire, without reading all others", async () => {
     const { store, asked, reserve, beats, state } = bench();
     await store.open(names.map(budgetOf));
     await reserve("a777");
@@ -121,7 +121,7 @@ describe("the rows of a gateway in a shared store", () => {
     store.close();
   });
 
-  it("are waited for where others may have lost theirs: until the store would take them for dead", async () => {
+  it("are awaited if other gateways may have lost theirs, until the store would take them for dead", async () => {
     const { store, asked, reserve, beats, state } = bench("refuse");
     assert.ok((await reserve("a1"))?.offer);
     state.born += 1;
@@ -129,7 +129,7 @@ describe("the rows of a gateway in a shared store", () => {
     asked.length = 0;
     await beats(LEASE_MS / BEAT_MS - 1);
     assert.equal((await reserve("a1"))?.refusal?.by, "unavailable");
-    // What it was refused it does not hold. By its row's count the store knows an old one.
+    // It does not hold what was not granted. By its row's count the store recognizes an old row.
     const { held, writes } = asked.at(-1)!.tasks[0]!.budgets[0]!;
     assert.deepEqual([held, writes], [[0, 1], 1]);
     await beats(1);
@@ -139,7 +139,7 @@ describe("the rows of a gateway in a shared store", () => {
     assert.equal(asked.length, 1, "what it has spent by its end is written");
   });
 
-  it("are not lost because a key has moved to another account, where it has others", async () => {
+  it("are kept when a key moves to another account that has other rows", async () => {
     const { store, events, reserve, state } = bench();
     await reserve("a1", "a key");
     state.born += 1;
@@ -148,7 +148,7 @@ describe("the rows of a gateway in a shared store", () => {
     store.close();
   });
 
-  it("have all that was granted before, and requests that wait go together", async () => {
+  it("include everything granted before, and waiting requests are sent together", async () => {
     const { store, asked, reserve } = bench();
     await Promise.all(Array.from({ length: 250 }, () => reserve("a1")));
     const together = asked.map(({ tasks }) => tasks.length);
@@ -161,7 +161,7 @@ describe("the rows of a gateway in a shared store", () => {
     store.close();
   });
 
-  it("are written though one of them cannot be, and at an end that comes meanwhile", async () => {
+  it("are written even if one of them cannot be, and during a shutdown", async () => {
     const { store, asked, state } = bench();
     state.spoilt = "a0";
     const opened = store.open(names.map(budgetOf));

@@ -1,4 +1,4 @@
-// The sliding window of tokens against a naive count, and the limits of accounts and keys over
+// The sliding window of tokens against a simple count, and the limits of accounts and keys over
 // real sockets.
 
 import assert from "node:assert/strict";
@@ -18,7 +18,7 @@ const limitOf = (limit: number) => [{ name: "account a", limit }];
 const WIDE = limitOf(1_000_000);
 
 describe("a window of tokens", () => {
-  it("counts as a list of all admissions does, also when they are corrected", () => {
+  it("counts like a list of all admissions, also after corrections", () => {
     const seed = 20_261_122;
     console.log(`seed ${seed}`);
     const { between } = createRandom(seed);
@@ -53,7 +53,7 @@ describe("a window of tokens", () => {
     assert.equal(windows.msUntilRoom(limitOf(10), 11), MINUTE, "larger than the limit alone");
   });
 
-  it("keeps nothing of requests that are withdrawn, which would cost each later one time", () => {
+  it("retains nothing of withdrawn requests, which would slow down later ones", () => {
     let time = 0;
     const windows = createTokenWindows(() => time);
     const kept = windows.admit(WIDE, 5);
@@ -71,13 +71,13 @@ describe("a window of tokens", () => {
 const ASK = { max_tokens: 7 };
 
 describe("tokens per minute", () => {
-  it("are counted by estimate at first, then as they were", async (t) => {
+  it("count the estimate at first, and then the actual tokens", async (t) => {
     let now = 1_000;
     const over = { accounts: { acme: { tokens_per_minute: 40 } } };
     const { ask } = await priced(t, { m: speak("Fine.") }, over, { monotonic: () => now });
     const header = ({ headers }: { readonly headers: Headers }, name: string) =>
       headers.get(`x-ratelimit-${name}-tokens`);
-    // 14 bytes are 4 tokens, and 7 may come: 11 at first, and 27 at the end.
+    // 14 bytes are 4 tokens, and up to 7 may follow: 11 at first, 27 at the end.
     const first = await ask(ASK);
     const shown = ["limit", "remaining", "reset"].map((name) => header(first, name));
     assert.deepEqual([first.status, ...shown], [200, "40", "29", "60s"]);
@@ -94,7 +94,7 @@ describe("tokens per minute", () => {
     assert.equal((await ask(ASK)).status, 200);
   });
 
-  it("leave a request that they or the budget refuse out of its minute's requests", async (t) => {
+  it("do not count a request for rpm if they or the budget reject it", async (t) => {
     const budget = { amount: "0.0015", period: "total" };
     const acme = { tokens_per_minute: 60, rpm: 3, budget };
     const { gw, ask } = await priced(t, { m: speak("Fine.") }, { accounts: { acme } });
@@ -112,7 +112,7 @@ describe("tokens per minute", () => {
     assert.equal(shown.accounts[0].used, 2);
   });
 
-  it("of a key are its own, and a request that was not served takes none", async (t) => {
+  it("of a key are separate, and a request that was not served takes none", async (t) => {
     const over = { keys: [{ account: "acme", key: KEY, tokens_per_minute: 11 }] };
     const { ask } = await priced(t, { m: speak("Fine."), bad: status(500) }, over);
     assert.equal((await ask({ ...ASK, model: "bad" })).status, 503);

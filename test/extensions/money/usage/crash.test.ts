@@ -1,5 +1,5 @@
-// A pass that dies at any of its changes leaves everything so that the next process ends up exactly
-// where it would have.
+// A pass that dies at any of its changes leaves everything in such a state that the next process
+// ends up with the same result.
 
 import assert from "node:assert/strict";
 import { cpSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -23,13 +23,13 @@ const B = "2026-01-30.0001.jsonl";
 const C = "2026-01-30.0002.jsonl";
 const at12 = (day: string): string => `${day}T12:00:00.000Z`;
 
-/** What counts of a data_dir. */
+/** The relevant state of a data_dir. */
 function stateOf(dir: string): Record<string, string> {
   const files = Object.entries(snapshot(dir)).filter(([name]) => !name.endsWith(".new"));
   return Object.fromEntries(files);
 }
 
-/** Books in which a pass has everything to do: it recovers, copies, closes days, and deletes. */
+/** Books in which a pass must do everything: recover, copy, close days, and delete. */
 async function busyBooks(): Promise<Scene> {
   const at = createScene({ now: at12("2026-01-29"), keepDays: 1, recovers: false });
   at.write(A, ...request(1, at12("2026-01-29")));
@@ -40,7 +40,7 @@ async function busyBooks(): Promise<Scene> {
   at.write(C, ...request(4, at12("2026-01-30")), ...request(5, at12("2026-01-30")));
   await at.pass();
   at.write(B, ...request(6, at12("2026-01-30")), ...request(7, "2026-01-31T01:00:00.000Z"));
-  // The process of both has died, and was writing a line.
+  // The process of both requests died while it wrote a line.
   at.write(C, ...request(8, "2026-01-30T23:00:00.000Z", "2026-01-31T00:00:01.000Z"));
   at.write(B, openLine(9, { time: "2026-01-31T02:00:00.000Z" }));
   writeFileSync(at.segment(B), `${readFileSync(at.segment(B), "utf8")}{"type":"set`);
@@ -56,11 +56,12 @@ function copyOf(at: Scene): Scene {
 }
 
 describe("a pass that dies", () => {
-  it("at any change, or in the middle of it, leaves exactly the rest to the next", async () => {
+  it("at any change, or in the middle of one, leaves exactly the rest to the next", async () => {
     const before = await busyBooks();
     const whole = copyOf(before);
     await whole.pass();
-    // Settle lines of dead processes are timed by the clock: it must be the same in all copies.
+    // Settle lines of dead processes get their time from the clock, so all copies need the same
+    // clock.
     const expected = stateOf(whole.dir);
     assert.deepEqual(
       whole.closed().map(({ day, records }) => [day, records]),
@@ -85,7 +86,7 @@ describe("a pass that dies", () => {
     assert.ok(deaths > 25, `${deaths} changes`);
   });
 
-  it("after it closed a day and before its line, lets late records of the day come in", async () => {
+  it("between closing a day and writing its line lets late records of the day be added", async () => {
     const at = createScene({ now: at12("2026-01-30"), recovers: false });
     at.write(C, ...request(1, at12("2026-01-30")));
     await at.pass();
@@ -105,7 +106,7 @@ describe("files that were changed, shortened or deleted", () => {
   const CLOSED_DAY = "usage/2026-01-30.jsonl";
   const CURSOR = "usage/cursor.json";
   const without = (bytes: number) => (text: string) => text.slice(0, -bytes);
-  /** `change`: its new text. Absent: it is removed. */
+  /** `change`: returns the new text. Absent: the file is removed. */
   const cases: readonly [what: string, file: string, change?: (text: string) => string][] = [
     ["a segment is gone", `spend/${B}`],
     ["a segment is shorter than what was copied", `spend/${B}`, without(5)],
@@ -123,7 +124,7 @@ describe("files that were changed, shortened or deleted", () => {
     ["the cursor has no counts", CURSOR, () => '{"segments":{"x":{}},"days":{}}'],
   ];
   for (const [what, file, change] of cases)
-    it(`are a fault that names the file: ${what}`, async () => {
+    it(`are an error that names the file: ${what}`, async () => {
       const at = createScene({ now: at12("2026-01-30"), recovers: false });
       at.write(B, ...request(1, at12("2026-01-30")));
       await at.pass();
@@ -145,7 +146,7 @@ describe("files that were changed, shortened or deleted", () => {
       assert.deepEqual(snapshot(at.dir), before, "nothing is overwritten");
     });
 
-  it("are read with an error that names the file, be no pass in between", async () => {
+  it("are read with an error that names the file, even without a pass in between", async () => {
     const at = createScene({ now: at12("2026-01-31"), recovers: false });
     at.write(B, ...request(1, at12("2026-01-31")));
     await at.pass();

@@ -1,4 +1,4 @@
-// Settled requests become usage records, each on its day, and days that are over are closed.
+// Settled requests become usage records of their day, and past days are closed.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -16,12 +16,12 @@ const A = "2026-01-31.0001.jsonl";
 const B = "2026-01-31.0002.jsonl";
 const NOON = "2026-01-31T12:00:00.000Z";
 const NEXT_NOON = "2026-02-01T12:00:00.000Z";
-/** The closed days, each with how many records it has. */
+/** The closed days, each with its number of records. */
 const closedDays = (at: Scene): unknown[] => at.closed().map(({ day, records }) => [day, records]);
 const sha256 = (text: string | Buffer): string => createHash("sha256").update(text).digest("hex");
 
 describe("the usage records of the spend log", () => {
-  it("closes no day on which a request began that is not settled", async () => {
+  it("closes no day on which an unsettled request began", async () => {
     const at = createScene({ recovers: false });
     at.write(A, openLine(1, { time: NOON }));
     at.write(B, openLine(2, { time: "2026-02-01T11:00:00.000Z" }));
@@ -40,7 +40,7 @@ describe("the usage records of the spend log", () => {
     ]);
   });
 
-  it("closes a day only if the pass began when nothing of it could come any more", async () => {
+  it("closes a day only if the pass began after its last possible request", async () => {
     const at = createScene({ recovers: false, now: "2026-01-31T23:59:59.000Z" });
     at.write(A, ...request(1, NOON));
     await at.passUntil("2026-02-01T00:00:05.000Z");
@@ -53,7 +53,7 @@ describe("the usage records of the spend log", () => {
     ["lost", (path: string) => rmSync(path)],
     ["cut short", (path: string) => truncateSync(path, 17)],
   ] as const)
-    it(`says that the index of a month is ${what}, and searches none that has later days alone`, async () => {
+    it(`reports that the index of a month is ${what}, and searches no index that has only later days`, async () => {
       const at = createScene({ recovers: false });
       at.write(A, ...request(1, "2026-02-01T12:00:00.000Z"));
       await at.passUntil("2026-02-02T12:00:00.000Z");
@@ -78,7 +78,7 @@ describe("the usage records of the spend log", () => {
       assert.equal(readFileSync(index).length, 2 * whole.length);
     });
 
-  it("lists a segment in the line of a day again only if it has grown, and prints each line", async () => {
+  it("lists a segment in a day's line again only if it has grown, and prints each line", async () => {
     const at = createScene({ recovers: false });
     at.write(A, ...request(1, NOON));
     await at.pass();
@@ -97,7 +97,7 @@ describe("the usage records of the spend log", () => {
     );
   });
 
-  it("opens the books on the first day that there is anything of", async () => {
+  it("opens the books on the first day with any content", async () => {
     const at = createScene({ now: "2026-02-03T12:00:00.000Z", recovers: false });
     await at.pass();
     assert.deepEqual(at.closed(), []);
@@ -109,7 +109,7 @@ describe("the usage records of the spend log", () => {
   });
 });
 
-it("a file that has no room is named", async () => {
+it("names a file for which the disk has no room", async () => {
   const [lines, file] = [join(folder(), "days.jsonl"), join(folder(), "file")];
   for (const path of [lines, `${file}.new`]) symlinkSync("/dev/full", path);
   const message = "ENOSPC: no space left on device, write";
@@ -117,7 +117,7 @@ it("a file that has no room is named", async () => {
   await assert.rejects(replaceFile(file, "{}"), { message: `${message} ${file}.new` });
 });
 
-describe("lines of the spend log that should not be there", () => {
+describe("invalid lines of the spend log", () => {
   const [open, settle] = request(1, NOON);
   const second = { ...settle, cost: "99" };
   const CASES: readonly (readonly [string, readonly (Line | string)[], readonly string[]])[] = [
@@ -158,7 +158,7 @@ describe("lines of the spend log that should not be there", () => {
       assert.equal(at.closed()[0]?.["segments"][0].lines, lines.length + 1);
     });
 
-  it("are never copied if no record could be read back, whatever member is spoilt", async () => {
+  it("are never copied if the record would be unreadable, whichever member is corrupt", async () => {
     const numbers = [-1, 1.5, 2 ** 53];
     const texts = ["", "x", "007", "2026-02-30T00:00:00.000Z"];
     const spoilt = [undefined, null, ...numbers, ...texts, {}, []];

@@ -1,4 +1,4 @@
-// Questions to the file store: sums of open and closed days, single requests, records of a span.
+// Queries of the file store: sums of open and closed days, single requests, records of a period.
 
 import assert from "node:assert/strict";
 import fs, { appendFileSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -51,7 +51,7 @@ describe("the file store", () => {
     }
   });
 
-  it("has the sums of open and closed days that the records come to", async () => {
+  it("returns sums of open and closed days that equal the records", async () => {
     const bys: readonly (readonly Dimension[])[] = [
       DIMENSIONS,
       ["account"],
@@ -73,14 +73,14 @@ describe("the file store", () => {
       }
   });
 
-  it("has them without the files that were made when the days closed", async () => {
+  it("returns them without the files made when the days closed", async () => {
     const other = at.other();
     const expected = sumTexts(await other.books.store.sums({}, ["day", "account"]));
     rmSync(join(at.dir, "usage", "2026-01-30.sums"));
     assert.deepEqual(sumTexts(await other.books.store.sums({}, ["day", "account"])), expected);
   });
 
-  it("names the file of sums that is damaged", async () => {
+  it("names a damaged file of sums", async () => {
     const file = join(at.dir, "usage", "2026-01-30.sums");
     const message = /2026-01-30\.sums cannot be read, and 'books rebuild' makes it anew: \S/;
     for (const text of ["", "{}", "[{}]"]) {
@@ -133,7 +133,7 @@ describe("the file store", () => {
     assert.deepEqual(await find(8, "0"), [16, 18, 20, 22, 24, 26, 28, 30]);
   });
 
-  it("finds each of the ids of a month that has more than are read at once", async () => {
+  it("finds each id of a month that has more ids than one read returns", async () => {
     const path = join(folder({ inMemory: true }), "2026-01.ids");
     const count = 10_000;
     for (const day of ["2026-01-31", "2026-01-01", "2026-01-31"]) {
@@ -149,7 +149,7 @@ describe("the file store", () => {
       }
   });
 
-  it("notices a day's file that was sorted twice, though it has its first inode number again", async (t) => {
+  it("notices a day's file that was sorted twice, although its first inode number is reused", async (t) => {
     const other = createScene({ recovers: false });
     const { store } = other.books;
     for (const n of [2, 1]) {
@@ -159,7 +159,7 @@ describe("the file store", () => {
     const { statSync: original } = fs;
     const { mock } = t.mock.method(fs, "statSync", (path: string, options: object) => {
       const found = original(path, options);
-      // No two files that exist at the same time have one number, so it can stand for the time.
+      // No two existing files share a number, so it can stand in for the creation time.
       return found && Object.assign(found, { ino: 1, birthtimeMs: found.ino });
     });
     syncBuiltinESMExports();
@@ -169,12 +169,12 @@ describe("the file store", () => {
     });
     const query = { requestId: "request 1", limit: 1 };
     assert.deepEqual(numbersOf(await store.find(query)), [1]);
-    mkdirSync(join(other.dir, "usage", "2026-01.ids.new")); // no index of the month can be made
+    mkdirSync(join(other.dir, "usage", "2026-01.ids.new")); // prevents the month's index
     await assert.rejects(store.finish("2026-01-31"));
     assert.deepEqual(numbersOf(await store.find(query)), [1]);
   });
 
-  it("reads the cursor, which may be large, no more often for more closed days", async (t) => {
+  it("does not read the cursor, which may be large, more often for more closed days", async (t) => {
     const { mock } = t.mock.method(fs, "readFileSync");
     syncBuiltinESMExports();
     await at.books.store.inspect();
@@ -185,7 +185,7 @@ describe("the file store", () => {
     assert.equal(mock.calls.filter(({ arguments: [path] }) => /cursor/.test(`${path}`)).length, 8);
   });
 
-  it("remembers parts of lines without the rest of their text", async () => {
+  it("stores parts of lines without retaining the rest of their text", async () => {
     const path = join(folder({ inMemory: true }), "a day");
     const text = "x".repeat(400_000);
     for (let n = 0; n < 10; n += 1) {

@@ -1,4 +1,4 @@
-// Segments of dead processes, clocks that jump, old segments, and segments under two names.
+// Segments of dead processes, clocks that jump, old segments, and segments with two names.
 
 import assert from "node:assert/strict";
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -23,7 +23,7 @@ const NOON = "2026-01-31T12:00:00.000Z";
 const open = (n: number) => openLine(n, { time: NOON });
 const settle = (n: number) => settleLine(n, { time: NOON, duration_ms: 0 });
 
-it("a file under the name of a segment that was copied is refused, however long it is", async () => {
+it("a file with the name of a copied segment is rejected, however long it is", async () => {
   const at = createScene();
   at.write(A, open(1), settle(1));
   await at.pass();
@@ -34,7 +34,7 @@ it("a file under the name of a segment that was copied is refused, however long 
 });
 
 for (const removed of [A, B])
-  it(`two new segments that begin alike: neither is copied or settled, and without ${removed} the other is billed once`, async () => {
+  it(`two new segments that begin alike are neither copied nor settled; without ${removed} the other is billed once`, async () => {
     const at = createScene();
     at.write(A, open(1), settle(1), open(2));
     at.write(B, open(1), settle(1), open(2), settle(2));
@@ -80,7 +80,7 @@ it("copies are found among the segments of years with little work", () => {
 });
 
 describe("segments of dead processes", () => {
-  it("lose a last line that is torn, and nothing else", async () => {
+  it("lose a torn last line, and nothing else", async () => {
     const at = createScene();
     at.write(A, open(1), settle(1), open(2));
     const whole = readFileSync(at.segment(A), "utf8");
@@ -95,7 +95,7 @@ describe("segments of dead processes", () => {
     assert.deepEqual(statuses, ["completed", "interrupted"]);
   });
 
-  it("are deleted if they are empty, and stay as they are for a command", async () => {
+  it("are deleted if they are empty, and stay unchanged for a command", async () => {
     const at = createScene();
     at.write(A);
     at.write(B, open(1));
@@ -108,7 +108,7 @@ describe("segments of dead processes", () => {
     assert.equal(linesOf(at.segment(B)).length, 2);
   });
 
-  it("are forgotten once they are copied to their end, by a command that goes on too", async () => {
+  it("are forgotten once they are copied to their end, also by a long-running command", async () => {
     const at = createScene({ recovers: false });
     at.write(A, open(1), settle(1));
     at.write(B, open(2));
@@ -119,18 +119,18 @@ describe("segments of dead processes", () => {
   });
 });
 
-describe("a clock that cannot be believed", () => {
+describe("a clock that jumps", () => {
   async function oneDay(): Promise<Scene> {
     const at = createScene({ recovers: false, keepDays: 1 });
     at.write(A, ...request(1, NOON));
     await at.pass();
-    // A note of the time is made when a day may be closed.
+    // The time is noted when a day may be closed.
     await at.passUntil("2026-02-01T12:00:00.000Z");
     assert.equal(at.closed().length, 1);
     return at;
   }
 
-  it("closes no day and deletes nothing after a jump, until it has gone on for a day", async () => {
+  it("closes no day and deletes nothing until it has been steady for a day", async () => {
     const at = await oneDay();
     at.clock.advance(400 * DAY_MS);
     await at.pass();
@@ -148,7 +148,7 @@ describe("a clock that cannot be believed", () => {
     ["is lost although days are closed", (note: string) => rmSync(note)],
     ["cannot be read", (note: string) => writeFileSync(note, '{"seen":')],
   ] as const)
-    it(`is one whose note ${what}: a day later days are closed again`, async () => {
+    it(`is assumed if its note ${what}: days close again a day later`, async () => {
       const at = await oneDay();
       spoil(join(at.dir, "clock.json"));
       for (const closed of [1, 3]) {
@@ -158,7 +158,7 @@ describe("a clock that cannot be believed", () => {
       }
     });
 
-  it("does so after a jump back as well, and books on the day that was open", async () => {
+  it("is handled after a jump back as well, and requests are booked on the day that was open", async () => {
     const at = await oneDay();
     const back = at.other({ now: "2026-01-20T00:00:00.000Z" });
     back.write(A, ...request(2, "2026-01-20T00:00:00.000Z"));
@@ -170,14 +170,14 @@ describe("a clock that cannot be believed", () => {
 });
 
 describe("old segments", () => {
-  it("are deleted when the days of all that is in them are old, and not before", async () => {
+  it("are deleted once the days of all their lines are old, and not before", async () => {
     const at = createScene({ keepDays: 3 });
     at.write(A, ...request(1, NOON));
     await at.pass();
     await at.passUntil("2026-02-01T12:00:00.000Z");
     at.write(A, ...request(2, "2026-02-01T12:00:00.000Z"));
     await at.pass();
-    // January 31 expires on February 4; but the last line of the segment is on February 1.
+    // January 31 expires on February 4, but the last line of the segment is on February 1.
     await at.passUntil("2026-02-05T00:00:00.000Z");
     assert.ok(existsSync(at.segment(A)));
     await at.passUntil("2026-02-05T12:00:00.000Z");
@@ -189,7 +189,7 @@ describe("old segments", () => {
     assert.equal(found?.log?.segment, A);
   });
 
-  it("stay for as long after their own day if older days close together with it", async () => {
+  it("stay long enough after their own day if older days close together with it", async () => {
     const at = createScene({ keepDays: 3, now: "2026-02-05T12:00:00.000Z" });
     const young = "2026-02-04.0001.jsonl";
     at.write(A, ...request(1, NOON));
@@ -203,7 +203,7 @@ describe("old segments", () => {
     assert.deepEqual(findings.list(), []);
   });
 
-  it("stay if somebody adds a line to them that no day has yet", async () => {
+  it("stay if somebody appends a line that no day has yet", async () => {
     const at = createScene({ keepDays: 1, recovers: false });
     at.write(A, ...request(1, NOON));
     await at.pass();
@@ -213,7 +213,7 @@ describe("old segments", () => {
     assert.ok(existsSync(at.segment(A)), "a request in it is not settled");
   });
 
-  it("are a fault if a cursor came back that is older than a closed day", async () => {
+  it("are an error if a cursor is restored that is older than a closed day", async () => {
     const at = createScene({ keepDays: 1 });
     at.write(A, ...request(1, NOON));
     await at.pass();

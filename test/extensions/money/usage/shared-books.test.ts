@@ -1,4 +1,4 @@
-// Books that parts of one process share, and the passes that they ask for.
+// Books shared by parts of one process, and the passes that they request.
 
 import assert from "node:assert/strict";
 import { appendFileSync, truncateSync } from "node:fs";
@@ -26,7 +26,7 @@ describe("shared books", () => {
     assert.equal(share().files, other.files);
   });
 
-  it("calls before a pass begins share it; a later one waits for the next", async () => {
+  it("let calls before a pass begins share it; a later call waits for the next one", async () => {
     const { share, settle } = site();
     const books = share();
     let passes = 0;

@@ -1,5 +1,5 @@
-// Books of one segment that nobody writes, as the parts of a process share them an hour before the
-// day ends.
+// Books with one segment that no process writes, as parts of a process share them an hour before
+// the end of the day.
 
 import type { Config } from "../../../../src/core/config.ts";
 import type { Diagnose } from "../../../../src/core/diagnose.ts";
@@ -20,7 +20,7 @@ export function siteOf(lines: readonly Line[]) {
   const open = (own: Config): SharedBooks => shareBooks(own, { clock, diagnose, installed });
   /** As one more part of the process opens them. */
   const share = () => open(config);
-  /** As another process opens them. */
+  /** Opens the books as another process. */
   const other = () => open({ ...config });
   return { dir, clock, events, share, other };
 }

@@ -1,4 +1,4 @@
-// Five days of requests with all that a line may have, and filters of their records.
+// Five days of requests with everything that a line may contain, and filters of their records.
 
 import assert from "node:assert/strict";
 import type { UsageFilter, UsageRecord } from "../../../../src/extensions/money/records/index.ts";
@@ -6,7 +6,7 @@ import type { Line } from "../../../support/books.ts";
 import { createRandom } from "../../../support/random.ts";
 import { DAY_MS, request, type Scene } from "../../../support/written-books.ts";
 
-/** When the clock of their books begins. */
+/** The start of the clock of these books. */
 export const START = "2026-01-29T00:00:00.000Z";
 const ACCOUNTS = ["acme", 'say "hi"', "acme\\", "a".repeat(300), "ö"];
 const PRICES = { input_cache_miss: 1e-7, zeta: 2, alpha: 1.5, input_cache_hit: 0.1 };
@@ -20,8 +20,8 @@ const ATTEMPTS = [
 ];
 
 /**
- * Writes the requests of two processes; the last day is left open. `linesOf`: the lines of one that
- * ends at a time.
+ * Writes the requests of two processes, and leaves the last day open. `linesOf`: the lines of a
+ * request that ends at a given time.
  */
 export async function writeDays(
   at: Scene,

@@ -1,4 +1,4 @@
-// Keys over the admin listener: made, listed, revoked, and each change in the log.
+// Keys over the admin listener: created, listed, revoked, and each change logged.
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ async function setUp(t: TestContext) {
   return {
     ...{ gw, ask, file: join(dataDir, "keys.json") },
     make: (terms: object) => ask("/keys", "POST", terms),
-    /** Resolves when a request with this key is answered so. */
+    /** Resolves once a request with this key gets this status. */
     async answers(key: string, status: number): Promise<void> {
       const headers = { authorization: `Bearer ${key}` };
       const chat = () => gw.chat({ model: "demo-chat", messages: user("hi") }, headers);
@@ -30,7 +30,7 @@ async function setUp(t: TestContext) {
 }
 
 describe("keys over the admin listener", () => {
-  it("a key that is made works, is listed without its secret, and once revoked is refused", async (t) => {
+  it("a created key works, is listed without its secret, and is rejected once revoked", async (t) => {
     const { gw, ask, make, answers, file } = await setUp(t);
     const terms = { account: "acme", name: "batch", rpm: 60, models: ["demo-chat"] };
     const made = await make({ ...terms, expires: "2999-01-31" });
@@ -63,7 +63,7 @@ describe("keys over the admin listener", () => {
     );
   });
 
-  it("a key with a budget and a limit of tokens has both, and is refused by them", async (t) => {
+  it("a key with a budget and a token limit has both, and is rejected by them", async (t) => {
     const { ask, make, answers } = await setUp(t);
     const terms = { tokens_per_minute: 10_000, budget: { amount: "0", period: "month" } };
     const { body } = await make({ account: "acme", ...terms });
@@ -76,7 +76,7 @@ describe("keys over the admin listener", () => {
     assert.ok(!("budget" in free.body) && !("tokens_per_minute" in free.body));
   });
 
-  it("are found by a part of the id, the account or the name, those of the configuration too", async (t) => {
+  it("are found by a part of the id, the account or the name, including those of the configuration", async (t) => {
     const { ask, make } = await setUp(t);
     const { key_id } = (await make({ account: "acme", name: "Batch" })).body;
     for (const [part, expected] of [
@@ -92,7 +92,7 @@ describe("keys over the admin listener", () => {
     assert.equal((await ask("/keys?search=x")).status, 400);
   });
 
-  it("a change is logged with the user name that the browser sent; a change of the file with its ids", async (t) => {
+  it("a change is logged with the browser's user name; a change of the file with its ids", async (t) => {
     const { gw, ask } = await setUp(t);
     const { body } = await ask("/keys", "POST", { account: "acme" }, basic("anything"));
     const find = (name: string) => gw.diagnostics.find(({ event }) => event === name);
@@ -102,7 +102,7 @@ describe("keys over the admin listener", () => {
     assert.deepEqual([changed["created"], changed["revoked"]], [[body.key_id], []]);
   });
 
-  it("a keys.json that cannot be read is no fault of the request", async (t) => {
+  it("an unreadable keys.json is not an error of the request", async (t) => {
     const { ask, file } = await setUp(t);
     writeFileSync(file, "[{");
     const message = /keys\.json is not JSON: the fault is at line 1, column 3/;
@@ -113,7 +113,7 @@ describe("keys over the admin listener", () => {
     }
   });
 
-  it("what cannot be is told, with the name of what is wrong", async (t) => {
+  it("an invalid request is rejected with the name of the invalid field", async (t) => {
     const { ask, make } = await setUp(t);
     for (const [terms, param, message] of [
       [{ account: undefined }, "account", /required/],
@@ -138,12 +138,12 @@ describe("keys over the admin listener", () => {
     assert.equal((await ask("/keys")).body.keys.length, 1, "none was made");
   });
 
-  it("a key of the configuration, and one that there is not, cannot be revoked", async (t) => {
+  it("a key of the configuration or an unknown key cannot be revoked", async (t) => {
     const { ask, make, file } = await setUp(t);
     const [{ key_id: configured }] = (await ask("/keys")).body.keys;
     const revoke = async (id: string) => (await ask(`/keys/${id}`, "DELETE")).body.error.message;
     assert.match(await revoke(configured), /is in the configuration/);
-    // Nor is one of keys.json that the configuration has too: it would stay valid.
+    // Nor can a key of keys.json that is also in the configuration, because it would stay valid.
     const { key_id } = (await make({ account: "acme" })).body;
     writeFileSync(file, readFileSync(file, "utf8").replaceAll(key_id, configured));
     assert.match(await revoke(configured), /is in the configuration/);

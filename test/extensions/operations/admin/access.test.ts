@@ -1,5 +1,5 @@
-// Who may use the admin listener: by which name, from which page, with which password, where it may
-// listen; and how many wrong passwords a network has in a minute, and how many all have together.
+// Access to the admin listener: the allowed host names, pages, passwords and addresses; and the
+// limits on wrong passwords per minute, per network and in total.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -24,7 +24,7 @@ const startAdmin = async (t: TestContext, admin: object = {}) =>
   adminOf(await startGateway(t, demo({ admin: { port: 0, ...admin } })));
 
 describe("who may use the admin listener", () => {
-  it("is asked for by an address, localhost or its own name: a name that is made to point here is another site's", async (t) => {
+  it("must use an IP address, localhost or the listener's own name, so that no other name can be pointed here", async (t) => {
     const admin = await startAdmin(t, { host: "localhost" });
     const { port } = new URL(admin);
     const own = ["127.0.0.1", "localhost", "[::1]", "10.1.2.3"];
@@ -36,7 +36,7 @@ describe("who may use the admin listener", () => {
         assertRefused(await ask(admin, path, { host }), 403, "host_not_allowed");
   });
 
-  it("has so many connections, and closes those that have been idle for longest", async (t) => {
+  it("share a limit on connections; beyond it the one idle longest is closed", async (t) => {
     const admin = await startAdmin(t);
     const port = Number(new URL(admin).port);
     const first = net.connect(port, "127.0.0.1").resume();
@@ -47,7 +47,7 @@ describe("who may use the admin listener", () => {
     assert.equal((await ask(admin, "/status")).status, 200);
   });
 
-  it("what changes something, and what another site's page asks for, must come from its own page", async (t) => {
+  it("must come from its own page to change anything, and never from another site's page", async (t) => {
     const gw = await startGateway(t, demo());
     const admin = adminOf(gw);
     const body = JSON.stringify({ model: "demo-chat", messages: user("hi") });
@@ -71,7 +71,7 @@ describe("who may use the admin listener", () => {
     assert.equal((await crossSite("/", "navigate")).status, 200, "a link to it is no harm");
   });
 
-  it("with a password it wants that, from everybody, and tells nobody what it is", async (t) => {
+  it("need the password if there is one, which no response reveals", async (t) => {
     const config = demo({ admin: { port: 0, password: "$ADMIN_PASSWORD" } });
     const gw = await startGateway(t, config, {}, { ADMIN_PASSWORD: "correct:horse" });
     const admin = adminOf(gw);
@@ -96,12 +96,12 @@ describe("who may use the admin listener", () => {
   });
 });
 
-describe("an address that others reach", () => {
+describe("an address that other machines reach", () => {
   const tls = certificate();
   const BEYOND = { host: "0.0.0.0", port: 0 };
   const PLAIN = { ...BEYOND, password: "letmein", plain: true };
 
-  it("wants a password and a certificate, or the password and admin.plain: true", () => {
+  it("requires a password and a certificate, or a password and admin.plain: true", () => {
     const fault =
       "admin.host: must be a loopback address, unless there are admin.password and admin.tls; admin.plain: true allows the password without TLS";
     for (const admin of [
@@ -119,7 +119,7 @@ describe("an address that others reach", () => {
     assert.match(faultsOf(demo({ admin: { password: "$NOT_SET" } })).join(), unset);
   });
 
-  it("has the password and the certificate, by whatever name it is reached", async (t) => {
+  it("serves with the password and the certificate, whatever name it is reached by", async (t) => {
     const admin = await startAdmin(t, { ...BEYOND, password: "secret", tls });
     assert.match(admin, /^https:/);
     const local = admin.replace("0.0.0.0", "127.0.0.1");
@@ -134,7 +134,7 @@ describe("an address that others reach", () => {
     await assert.rejects(starting, /admin\.tls\.cert_file: .*none.pem cannot be read: ENOENT/);
   });
 
-  it("with admin.plain still has the password, and is told in the log and by `check`; on loopback nothing is", async (t) => {
+  it("with admin.plain still needs the password, and the log and `check` warn; loopback gets no warning", async (t) => {
     for (const [settings, expected] of [
       [PLAIN, 1],
       [{ port: 0, plain: true }, 0],
@@ -184,9 +184,9 @@ function bench() {
 }
 
 describe("the lockout of the admin password", () => {
-  it("counts an IPv6 network as one: ten wrong passwords from ten addresses of a /64 lock all of it", () => {
+  it("counts an IPv6 network as one: ten wrong passwords from ten addresses of a /64 lock it out", () => {
     const { ask, pass, told } = bench();
-    // A browser's first question has none.
+    // A browser's first request has no password.
     for (let n = 0; n < 10; n += 1) assert.equal(ask("2001:db8:0:7::1"), 401);
     for (let n = 0; n < 10; n += 1)
       assert.equal(ask(`2001:db8:0:7:${n.toString(16)}::${n}`, "wrong"), 401);
@@ -199,7 +199,7 @@ describe("the lockout of the admin password", () => {
     assert.equal(ask("2001:db8:0:7::42", "right"), 200);
   });
 
-  it("counts all networks together: after 100 wrong ones nobody new is let in, for a minute", () => {
+  it("counts all networks together: after 100 wrong passwords no new network is let in for a minute", () => {
     const { ask, pass } = bench();
     assert.equal(ask("192.0.2.1", "right"), 200);
     for (let n = 0; n < 100; n += 1) assert.equal(ask(`2001:db8:1:${n}::1`, "wrong"), 401);
@@ -210,7 +210,7 @@ describe("the lockout of the admin password", () => {
     assert.equal(ask("198.51.100.1", "right"), 200);
   });
 
-  it("does not spare a network that once knew it from its own ten", () => {
+  it("also applies to a network that knew the password before, after ten wrong ones", () => {
     const { ask } = bench();
     assert.equal(ask("192.0.2.1", "right"), 200);
     for (let n = 0; n < 10; n += 1) assert.equal(ask("192.0.2.1", "wrong"), 401);

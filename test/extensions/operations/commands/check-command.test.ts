@@ -1,5 +1,5 @@
-// `check`: what it prints of a configuration for people and for programs, its faults and warnings;
-// with `--live` one tiny call to each provider, what each said, and no trace in the books.
+// `check`: its output about a configuration for people and for programs, its faults and warnings;
+// with `--live` one tiny call to each provider, each result, and no trace in the books.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -25,7 +25,7 @@ const written = (over: object = {}): string => configFile(demo({ data_dir: folde
 
 const check = (file: string, ...more: string[]) => runHere(["check", ...more, "--config", file]);
 
-it("check of a good file prints one line that counts, also for programs, and exits with 0", async () => {
+it("check of a valid file prints one line with counts, for programs too, and exits with 0", async () => {
   const report = { models: 2, aliases: 2, keys: 1, warnings: [] };
   const file = written();
   const people = await check(file);
@@ -38,7 +38,7 @@ it("check of a good file prints one line that counts, also for programs, and exi
   assert.deepEqual(JSON.parse(ofDemo.stdout), { ok: true, source: null, ...report });
 });
 
-it("certificates that are not there, or no pair, are faults of both listeners, beside all others", async () => {
+it("missing or mismatched certificates are reported for both listeners, together with all other faults", async () => {
   const [own, other] = [certificate(), certificate()];
   const file = written({
     server: { tls: { cert_file: own.cert_file, key_file: other.key_file } },
@@ -102,14 +102,14 @@ describe("warnings", () => {
     assert.deepEqual([forPeople.code, forPeople.stderr], [0, stderr]);
   });
 
-  it("of the admin listener's default port, where no section says another", async () => {
+  it("of the admin listener's default port, if no section sets another", async () => {
     const json = { server: { port: 8081 }, data_dir: folder(), providers: {}, models: {} };
     const { code, stderr } = await check(configFile(json));
     assert.deepEqual([code, lines(stderr).length], [0, 1]);
     assert.match(stderr, /^chat-gateway: warning: server\.port is the port of the admin listener/);
   });
 
-  it("models without a price, where an account or a key has a budget", async () => {
+  it("of models without a price, if an account or a key has a budget", async () => {
     const models = {
       free: { provider: "demo" },
       local: { provider: "demo", price: { input_cache_miss: 0, output: 0 } },
@@ -132,7 +132,7 @@ describe("warnings", () => {
     assert.deepEqual(await warned(file), ["models.free.price"]);
   });
 
-  it("an account whose only key was created is served; one whose keys are revoked is not", async () => {
+  it("an account whose only key was created is served; one whose keys are all revoked is reported", async () => {
     const file = written({ accounts: { acme: { rpm: 1 } } });
     const create = ["keys", "create", "--account", "acme", "--json", "--config", file];
     const warned = async () => (await check(file)).stderr;
@@ -147,13 +147,15 @@ describe("warnings", () => {
 const SECRET = "sk-provider-secret-of-the-test";
 const ANSWERS = { m: status(200, completion({ content: "OK" })) };
 
-/** A provider that behaves like this, as a row of a configuration. */
+/** A provider with this behaviour, as a row of a configuration. */
 async function provider(t: Scope, behaviours: Behaviours) {
   const started = await startProvider(t, behaviours);
   return { ...started, row: { dialect: "openai", base_url: started.url, api_key: SECRET } };
 }
 
-/** A configuration whose providers have one model each, of their own names; and its data_dir. */
+/**
+ * A configuration whose providers each have one model, named after the provider; and its data_dir.
+ */
 function calling(rows: Readonly<Record<string, object>>, more: object = {}) {
   const data = join(folder(), "data");
   const models = Object.fromEntries(
@@ -164,7 +166,7 @@ function calling(rows: Readonly<Record<string, object>>, more: object = {}) {
 }
 
 describe("check --live", () => {
-  it("asks each provider once, with few tokens and the provider's key, and says how long it took", async (t) => {
+  it("calls each provider once, with few tokens and the provider's key, and states the duration", async (t) => {
     const [one, two] = [await provider(t, ANSWERS), await provider(t, ANSWERS)];
     const { file, data } = calling({ one: one.row, two: two.row });
     const stdout = outputOf(await check(file, "--live"));
@@ -182,7 +184,7 @@ describe("check --live", () => {
     assert.ok(!existsSync(join(data, "spend")), "nothing was booked");
   });
 
-  it("tells a refusal by our code, its status and the provider's words without secrets: exit 1", async (t) => {
+  it("reports a rejection by error code, status and the provider's message without secrets: exit 1", async (t) => {
     const message = `Incorrect API key provided: ${SECRET}. Look into your account.`;
     const refused = await provider(t, status(401, { error: { message } }));
     const fine = await provider(t, ANSWERS);
@@ -197,7 +199,7 @@ describe("check --live", () => {
     assert.equal(refused.asked.length, 1, "it is not asked again");
   });
 
-  it("fails at once where the server closes each connection", async (t) => {
+  it("fails at once if the server closes each connection", async (t) => {
     const server = createServer((socket) => socket.destroy());
     const base_url = await listening(t, server);
     const config = checkConfig({
@@ -228,7 +230,7 @@ describe("check --live", () => {
     assert.deepEqual([skipped.provider, skipped.result, skipped.model], ["spare", "skipped", null]);
   });
 
-  it("calls the first model with each key, the others with the first that works; names those that fail", async (t) => {
+  it("calls the first model with each key, the others with the first working key, and names failing keys", async (t) => {
     const lab = await startProvider(t, (asked) => {
       const isGood = asked.headers.authorization === "Bearer sk-good";
       const isKnown = isGood && asked.body["model"] !== "n";
@@ -260,7 +262,7 @@ describe("check --live", () => {
     assert.match(stdout, /^ {2}ok {7}own \(claude\)/m);
   });
 
-  it("gives up on a provider that does not answer, and asks it only once", async (t) => {
+  it("gives up on a provider that does not respond, and calls it only once", async (t) => {
     const silent = await provider(t, () => undefined);
     const models = { m: { provider: "silent" }, n: { provider: "silent" } };
     const config = checkConfig({ providers: { silent: silent.row }, models });
@@ -275,7 +277,7 @@ describe("check --live", () => {
     assert.ok(silent.asked.length <= 1, "a busy machine may ask too late");
   });
 
-  it("is not done for a configuration that is not valid", async (t) => {
+  it("is skipped for an invalid configuration", async (t) => {
     const one = await provider(t, ANSWERS);
     const { file } = calling({ one: one.row }, { limits: { rpm: -1 } });
     const { code, stdout } = await check(file, "--live");

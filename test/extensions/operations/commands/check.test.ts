@@ -1,5 +1,4 @@
-// What the configuration's own rules refuse beyond the shape of each field: `check` and `serve`
-// read it in the same way.
+// The configuration rules beyond the type of each field: `check` and `serve` apply the same ones.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -23,7 +22,7 @@ import { faultsOf } from "../faults-of.ts";
 const faults = (over: object): string[] =>
   faultsOf({ providers: {}, models: {}, server: { port: 1 }, ...over });
 
-/** A configuration in a file of its own; its data_dir is not made. */
+/** Writes a configuration to a new file. Its data_dir is not created. */
 function written(over: object = {}): { file: string; data: string } {
   const data = join(folder(), "data");
   return { file: configFile(demo({ data_dir: data, ...over })), data };
@@ -33,7 +32,7 @@ describe("a provider's key", () => {
   it("is required by every hosted vendor at its own address", () => {
     const hosted = [...VENDORS].filter(([, { needs_key }]) => needs_key).map(([name]) => name);
     assert.ok(hosted.includes("openai") && hosted.includes("anthropic"), String(hosted));
-    // A cloud needs more than a key: its own tests have those settings.
+    // A cloud needs more than a key: its own tests cover those settings.
     for (const vendor of hosted.filter((name) => !["vertex", "bedrock"].includes(name))) {
       const [found, ...others] = faults({ providers: { p: { vendor } } });
       assert.match(found ?? "", /^providers\.p\.api_key: is required: /);
@@ -46,7 +45,7 @@ describe("a provider's key", () => {
     assert.match(ofDialect, /^providers\.p\.api/);
   });
 
-  it("is not required by local servers, the demo, or behind another address", () => {
+  it("is not required for local servers, the demo, or another address", () => {
     for (const vendor of ["vllm", "sglang", "ollama", "demo"])
       assert.deepEqual(faults({ providers: { p: { vendor } } }), []);
     const base_url = "http://127.0.0.1:9";
@@ -105,7 +104,7 @@ describe("the two listeners", () => {
     });
 });
 
-describe("a member that is set twice", () => {
+describe("a duplicate member", () => {
   const found = (text: string) => {
     JSON.parse(text);
     return duplicateMembers(text).map(({ path }) => pathText(path));
@@ -118,22 +117,22 @@ describe("a member that is set twice", () => {
     assert.deepEqual(found('{"a":1,"a":2,"a":3}'), ["a", "a"]);
   });
 
-  it("is the same member however its name is written", () => {
+  it("is found however its name is escaped", () => {
     assert.deepEqual(found('{"ab": 1, "\\u0061b": 2}'), ["ab"]);
     assert.deepEqual(found('{"\\"": 1, "\\"": 2, "__proto__": 1, "__proto__": 2}').length, 2);
   });
 
-  it("is not one in different objects, or in a string", () => {
+  it("is not reported across different objects, or inside a string", () => {
     assert.deepEqual(found('{"a": {"a": 1}, "b": {"a": 1}, "c": "{\\"a\\":1,\\"a\\":2}"}'), []);
     assert.deepEqual(found('["a","a",{"a":"a"},[],{}]'), []);
   });
 
-  it("is looked for in linear time, without recursion", () => {
+  it("is found in linear time, without recursion", () => {
     assert.deepEqual(found("[".repeat(100_000) + "]".repeat(100_000)), []);
     assert.deepEqual(found(JSON.stringify({ long: '\\"'.repeat(4_000_000) })), []);
   });
 
-  it("is a fault of check, told beside all others", async () => {
+  it("is reported by check together with all other faults", async () => {
     const { file } = written();
     writeFileSync(
       file,
@@ -153,7 +152,7 @@ const NOBODY = { uid: 65_534, gid: 65_534 };
 const canActAs = (user: typeof NOBODY): boolean =>
   process.getuid?.() === 0 && spawnSync(process.execPath, ["--version"], user).status === 0;
 
-describe("a data_dir that cannot be made", () => {
+describe("a data_dir that cannot be created", () => {
   async function assertFault(data_dir: string, fault: RegExp | string): Promise<void> {
     const { file } = written({ data_dir });
     const { code, stdout, stderr } = await runHere(["check", "--config", file]);
@@ -177,7 +176,7 @@ describe("a data_dir that cannot be made", () => {
   const skip =
     !canActAs(NOBODY) &&
     "this takes root, to become another user, who must be able to run this Node";
-  it("no permission", { skip }, async (t) => {
+  it("without permission is reported", { skip }, async (t) => {
     const place = fs.mkdtempSync(join(tmpdir(), "chat-gateway-"));
     t.after(() => fs.rmSync(place, { recursive: true }));
     fs.chmodSync(place, 0o755);
@@ -189,7 +188,7 @@ describe("a data_dir that cannot be made", () => {
         cwd: place,
         ...NOBODY,
         stdio: ["ignore", "ignore", "pipe"],
-        // That user cannot write where the coverage of these tests goes.
+        // That user cannot write to the folder of these tests' coverage.
         env: { PATH: process.env["PATH"], NODE_V8_COVERAGE: "" },
       });
       t.after(() => child.kill("SIGKILL"));
@@ -201,12 +200,12 @@ describe("a data_dir that cannot be made", () => {
     }
   });
 
-  it("a path with which its sockets have too long ones", async () => {
+  it("whose sockets would have too long paths is reported", async () => {
     const path = join(folder(), "x".repeat(100));
     await assertFault(path, /data_dir: is \d+ bytes too long for the sockets/);
   });
 
-  it("a link to nothing in its place, or above it", async () => {
+  it("at or below a dangling link is reported", async () => {
     const link = join(folder(), "link");
     fs.symlinkSync(`${link}-unmounted`, link);
     for (const path of [link, join(link, "data")])
@@ -214,12 +213,12 @@ describe("a data_dir that cannot be made", () => {
   });
 
   const noProc = !existsSync("/proc/self") && "this takes Linux's /proc";
-  it("where the system itself makes the folders", { skip: noProc }, async () => {
+  it("inside a folder that the system manages is reported", { skip: noProc }, async () => {
     for (const path of ["/proc/nope", "/proc/nope/data"])
       await assertFault(path, /^chat-gateway: data_dir: cannot be made in \/proc: E[A-Z]+\n$/);
   });
 
-  it("that can be made is made by serve, not by check", async () => {
+  it("a data_dir that can be created is created by serve, not by check", async () => {
     const { file, data } = written();
     const { code, stderr } = await runHere(["check", "--config", file]);
     assert.deepEqual([code, stderr, existsSync(data)], [0, "", false]);

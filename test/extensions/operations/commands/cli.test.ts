@@ -1,4 +1,4 @@
-// The command line: the real process, its arguments, its output, its exit codes, its signals.
+// The command line as a real process: its arguments, output, exit codes and signals.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -21,25 +21,25 @@ const configFile = (over: object = {}): string => written(demo(over));
 
 const OWN = { account: "own", key: "sk-own" };
 
-/** Asks the demo model; resolves with the headers. */
+/** Sends a request to the demo model. Resolves with the response headers. */
 const ask = (address: string, body: object = {}, key = "sk-demo") =>
   clients.ask(address, { model: "demo-chat", ...body }, key);
 const { whole } = clients;
 
-it("the sources run as they are, natively or under tsx, and as the one file does", async (t) => {
+it("the program prints the same from the sources, natively or under tsx, and from the one file", async (t) => {
   const sources = await ended(t, ["help"], { program: fromSources(process.cwd()) });
   assert.deepEqual(sources, await ended(t, ["help"]));
   assert.equal(sources.code, 0);
 });
 
 describe("a process", () => {
-  it("that has nothing left to wait for and has not come to its end: exit 1", async (t) => {
+  it("that has nothing left to wait for before its end exits with 1", async (t) => {
     const silenced = encodeURIComponent("process.stdout.write = () => true;");
     const env = { NODE_OPTIONS: `--import=data:text/javascript,${silenced}` };
     assert.equal((await ended(t, ["--version"], { env })).code, 1);
   });
 
-  it("finds ./gateway.json, and looks its secrets up in the environment; else it has the demo", async (t) => {
+  it("uses ./gateway.json with secrets from the environment, or the demo without that file", async (t) => {
     const cwd = folder();
     const keys = [{ account: "a", key: "$A_KEY" }];
     const valid = "is valid: 2 models, 2 aliases, 1 key\n";
@@ -55,7 +55,7 @@ describe("a process", () => {
   });
 });
 
-describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 }, () => {
+describe("serve with a fault: one line per fault, exit 1", { concurrency: 4 }, () => {
   const tls = { cert_file: "nowhere.pem", key_file: "nowhere.pem" };
   const foreign = { server: { host: "192.0.2.1" }, keys: [{ account: "a", key: "k" }] };
   for (const [situation, args, ...words] of [
@@ -96,7 +96,7 @@ describe("serve that cannot: one line for each fault, exit 1", { concurrency: 4 
 });
 
 describe("serve", { concurrency: 4 }, () => {
-  it("is the default; without a file it is the demo; stdout has where it listens, then a line of JSON a response", async (t) => {
+  it("is the default command, with the demo without a file; stdout has the address, then a JSON line per response", async (t) => {
     const gw = run(t, ["--port", "0"]);
     const address = await gw.address();
     for (const [id, path] of Object.entries({ one: "/healthz?deep=1", 'tw"o': "/nowhere" }))
@@ -105,7 +105,8 @@ describe("serve", { concurrency: 4 }, () => {
     assert.match(reply.text(), /You said: “Hello\.”/);
     await waitFor(() => lines(gw.stdout()).length === 4, "three lines of access log");
     const [line, ...log] = lines(gw.stdout());
-    // The admin listener is there unless somebody else, such as another test, has its default port.
+    // The admin listener is missing if another program, such as another test, uses its default
+    // port.
     assert.equal(
       line!.replace("; console and admin on http://127.0.0.1:8081", ""),
       `chat-gateway listens on ${address} (the built-in demo configuration: models demo-chat and demo-reasoner, key sk-demo)`,
@@ -127,7 +128,7 @@ describe("serve", { concurrency: 4 }, () => {
     assert.equal(gw.stderr(), "");
   });
 
-  it("takes host and port from the arguments before the file's, and tells which file it is", async (t) => {
+  it("prefers host and port from the arguments to the file's, and prints the file's path", async (t) => {
     const cwd = folder();
     const config = demo({ server: { host: "127.0.0.9", port: 1 } });
     writeFileSync(join(cwd, "gateway.json"), JSON.stringify(config));
@@ -140,7 +141,7 @@ describe("serve", { concurrency: 4 }, () => {
     assert.equal((await fetch(`${address}/healthz`)).status, 200);
   });
 
-  it("survives a reader of its log that goes away", async (t) => {
+  it("survives the end of its log's reader", async (t) => {
     const gw = run(t, ["--port", "0"]);
     const address = await gw.address();
     gw.child.stdout.destroy();
@@ -150,7 +151,7 @@ describe("serve", { concurrency: 4 }, () => {
     assert.deepEqual(await within(once(gw.child, "exit"), "its exit"), [0, null]);
   });
 
-  it("puts its file in force by SIGHUP; a bad file, and what is none, is told by its name and changes nothing; a file that is gone is not replaced by the demo", async (t) => {
+  it("reloads its file on SIGHUP; an invalid or missing file is reported by name and changes nothing", async (t) => {
     const cwd = folder();
     const file = join(cwd, "gateway.json");
     const config = (rpm: number) => JSON.stringify(demo({ limits: { rpm }, keys: [OWN] }));
@@ -189,8 +190,8 @@ describe("serve", { concurrency: 4 }, () => {
 });
 
 /**
- * A gateway whose demo model takes its time, and a stream of which the first text has come; the
- * model `far` never answers.
+ * A gateway with a slow demo model, and a stream whose first text has arrived; the model `far`
+ * never answers.
  */
 async function streaming(t: TestContext, drain_ms: number, pace_ms: number) {
   const silent = http.createServer(() => undefined);
@@ -215,15 +216,15 @@ function untilClosed(address: string): Promise<unknown> {
 
 describe("signals", { concurrency: 4 }, () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const)
-    it(`${signal} while idle: exit 0 at once, also with a kept-alive connection`, async (t) => {
+    it(`${signal} while idle: exit 0 at once, even with a kept-alive connection`, async (t) => {
       const gw = run(t, ["--config", configFile({ server: { drain_ms: 600_000 } })]);
-      await (await fetch(`${await gw.address()}/healthz`)).text(); // whose connection stays open
+      await (await fetch(`${await gw.address()}/healthz`)).text(); // its connection stays open
       gw.child.kill(signal);
       const stdout = outputOf(await within(gw.ended, `the end after ${signal}`));
       assert.equal(lines(stdout).length, 2, "the access log is complete");
     });
 
-  it("SIGTERM: a stream in flight is finished; no new connection is taken; then exit 0", async (t) => {
+  it("SIGTERM: a running stream is completed, no new connection is accepted, then exit 0", async (t) => {
     const { gw, address, reply } = await streaming(t, 600_000, 10);
     gw.child.kill("SIGTERM");
     await untilClosed(address);
@@ -238,11 +239,11 @@ describe("signals", { concurrency: 4 }, () => {
     );
   });
 
-  it("SIGTERM: the reader of the log, which is behind, gets the last lines too", async (t) => {
+  it("SIGTERM: a log reader that is behind still gets the last lines", async (t) => {
     const gw = run(t, ["--port", "0"]);
     const { port } = new URL(await gw.address());
     gw.child.stdout.pause();
-    const count = 2_000; // more than a pipe has room for
+    const count = 2_000; // more than fits into a pipe
     const head = `GET /${"p".repeat(500)} HTTP/1.1\r\nHost: x\r\n`;
     const socket = connect(Number(port), "127.0.0.1").resume();
     socket.end(`${`${head}\r\n`.repeat(count - 1)}${head}Connection: close\r\n\r\n`);
@@ -254,7 +255,7 @@ describe("signals", { concurrency: 4 }, () => {
     assert.deepEqual([code, stdout.split('"status":404').length - 1], [0, count]);
   });
 
-  it("SIGTERM: at drain_ms a stream gets an error in its band and no [DONE], a request without an answer a 503; then exit 0", async (t) => {
+  it("SIGTERM: after drain_ms a stream gets an in-band error and no [DONE], a waiting request 503, then exit 0", async (t) => {
     const { gw, address, reply, silent } = await streaming(t, 100, 10_000);
     const asked = once(silent, "request");
     const unanswered = ask(address, { model: "far" });

@@ -1,5 +1,5 @@
-// `explain`: the candidates of an alias in their order, why, and why others are out; and what
-// bounds candidates that are not comparable, of which `check` warns.
+// `explain`: an alias's candidates in order, with reasons, and why other models are excluded; and
+// the guarantees of unequal candidates, about which `check` warns.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -26,7 +26,7 @@ describe("explain", () => {
     },
   });
 
-  it("prints the candidates in order, why, and why the others are out", async () => {
+  it("prints the candidates in order with reasons, and why others are excluded", async () => {
     const stdout = outputOf(await runHere(["explain", "value", "--config", config]));
     assert.deepEqual(lines(stdout), [
       "value: models by quality_score per blended price (3 parts input, 1 part output), highest first",
@@ -39,7 +39,7 @@ describe("explain", () => {
     ]);
   });
 
-  it("needs no secrets, like the other commands that call no provider", async () => {
+  it("needs no secrets, like other commands that call no provider", async () => {
     const file = configFile({
       providers: { lab: { vendor: "deepseek", api_key: "$NO_SUCH_VARIABLE" } },
       models: { m: { provider: "lab" } },
@@ -50,7 +50,7 @@ describe("explain", () => {
     assert.deepEqual([code, stderr], [0, ""]);
   });
 
-  it("a disabled alias: no request goes to its candidates", async () => {
+  it("says that no request goes to the candidates of a disabled alias", async () => {
     const { stdout } = await runHere(["explain", "mine", "--config", config]);
     assert.match(stdout, /^mine \(disabled\): /);
     assert.match(stdout, /not exist for clients: every request gets 404 model_not_found/);
@@ -79,7 +79,7 @@ describe("explain", () => {
       assert.deepEqual([`${policy}, ${enabled}`, ...rows], expected);
     });
 
-  it("an alias without a candidate: explain says what becomes of it, check warns", async () => {
+  it("an alias without a candidate: explain shows its requests' error, check warns", async () => {
     const none = configFile({
       providers: { demo: { dialect: "demo" } },
       models: { m: { provider: "demo" } },
@@ -96,13 +96,13 @@ describe("explain", () => {
     ["good", "is a model, not an alias, and has no fallback; aliases: think, value, mine"],
     ["ghost", "is not an alias here; aliases: think, value, mine"],
   ] as const)
-    it(`${name}, which is no alias: one line, exit 1`, async () => {
+    it(`${name}, which is not an alias: one line, exit 1`, async () => {
       const { code, stderr } = await runHere(["explain", name, "--config", config]);
       assert.deepEqual([code, stderr], [1, `chat-gateway: '${name}' ${words}\n`]);
     });
 });
 
-describe("candidates of an alias that are not comparable", () => {
+describe("unequal candidates of an alias", () => {
   const model = (reasoning_score: number, blended: number) => ({
     provider: "demo",
     ...{ reasoning: true, reasoning_score, quality_score: 10 },
@@ -149,7 +149,7 @@ describe("candidates of an alias that are not comparable", () => {
       if (isOut) assert.match(candidates[1].why, /^out: .*(above max_price|below min_score) /);
     });
 
-  it("have no bounds in a list, where these are refused", () => {
+  it("have no guaranteed limits in a list, from which these candidates are rejected", () => {
     for (const bound of [{ min_score: 1 }, { max_price: 1 }]) {
       const config = settings(like, { models: ["a"], ...bound });
       assert.throws(() => checkConfig(config), ValidationError);

@@ -1,5 +1,4 @@
-// What `help` and `--version` print of the program itself, and what it says to words that it
-// does not know.
+// What `help` and `--version` print about the program itself, and the errors for unknown arguments.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -33,7 +32,7 @@ const KEYS_CREATE = [
 const KEYS =
   /^ {2}keys create .*\n {6}.*\n {2}keys list .*\n {6}.*\n {2}keys revoke .*\n {6}.*\n\n`help C/;
 
-describe("what is printed on stdout, exit 0, by", () => {
+describe("stdout, exit 0, of", () => {
   for (const [args, ...expected] of [
     [["--version"], VERSION],
     [["check", "--version"], VERSION],
@@ -55,7 +54,7 @@ describe("what is printed on stdout, exit 0, by", () => {
 
 describe("the help of each command", () => {
   for (const [name, command] of COMMANDS)
-    it(`${name} says what each of its options means, and has an example that is right`, async () => {
+    it(`${name} explains each option, and has a valid example`, async () => {
       const { options = {}, operand, operandMeaning, example } = command;
       for (const [option, { meaning }] of Object.entries(options))
         assert.match(meaning, /^[a-z`].*[^.]$/, option);

@@ -1,6 +1,5 @@
-// The keys that `keys create` makes: by the real command line, in a gateway that runs meanwhile and
-// hears of them within a second; what they may do, how they end, and what becomes of a file that
-// cannot be read.
+// Keys made by `keys create`: by the real command line, in a running gateway that notices them
+// within a second; what they may do, how they end, and how an unreadable file is handled.
 
 import assert from "node:assert/strict";
 import * as fs from "node:fs";
@@ -34,7 +33,7 @@ async function world(t: TestContext, over: object = {}, deps: object = {}) {
   const keys = (...args: string[]) => runHere(["keys", ...args, "--config", file]);
   return {
     ...{ dir, gw, config, keys },
-    /** Makes a key; what it is and what is known of it. */
+    /** Creates a key. Returns the key and its details. */
     async create(...args: string[]): Promise<Line> {
       const { code, stdout, stderr } = await keys("create", ...args, "--json");
       assert.equal(code, 0, stderr);
@@ -47,7 +46,7 @@ async function world(t: TestContext, over: object = {}, deps: object = {}) {
   };
 }
 
-/** The answer of /v1/models with this key, as soon as its status is another than `not`. */
+/** The response of /v1/models with this key, once its status differs from `not`. */
 const heard = ({ url }: { readonly url: string }, key: string, not: number): Promise<Response> =>
   until(async () => {
     const headers = { authorization: `Bearer ${key}` };
@@ -73,7 +72,7 @@ const everyFile = (dir: string): string =>
     .join("\n");
 
 describe("a key's life", { concurrency: 3 }, () => {
-  it("made, heard of, used within its limits, listed, revoked; shown once and stored nowhere", async (t) => {
+  it("created, noticed, used within its limits, listed, revoked; shown once and stored nowhere", async (t) => {
     const { dir, gw, keys, ask, stored } = await world(t);
     const terms = ["--account", "beta", "--name", "Jo's key", "--rpm", "3", "--models", "m,team"];
     const { code, stdout, stderr } = await keys("create", ...terms);
@@ -121,7 +120,7 @@ describe("a key's life", { concurrency: 3 }, () => {
     assert.ok(!texts.includes(key.slice(3)) && texts.includes(sha256));
   });
 
-  it("expires: at its time, not before; so does one whose time is set in the file", async (t) => {
+  it("expires exactly on time, also if the time is set in the file", async (t) => {
     const clock = { now: now() };
     const { gw, create, ask, stored, write } = await world(t, {}, { now: () => clock.now });
     const { key, expires } = await create("--account", "beta", "--expires", "2031-02-03");
@@ -167,7 +166,7 @@ function place(over: object = {}): { dir: string; file: string } {
   return { dir, file: configFile(config) };
 }
 
-describe("what cannot be", () => {
+describe("a rejected keys command", () => {
   const withOption = (option: string, words: RegExp, values: readonly string[]) =>
     values.map((value) => [["create", "--account=a", `${option}=${value}`], words] as const);
 
@@ -215,10 +214,10 @@ describe("a keys.json that cannot be read", () => {
     ["no JSON", "[{", /keys\.json is not JSON/],
     ["no list", "{}", /expected an array/],
     ["a key without a digest", [{ ...entry, sha256: undefined }], /\[0\]\.sha256/],
-    ["a digest that is none", spoilt, /\[0\]\.sha256: expected 64 lower-case hexadecimal digits/],
-    ["a time of expiry that is none", [{ ...entry, expires: "soon" }], /\[0\]\.expires/],
+    ["an invalid digest", spoilt, /\[0\]\.sha256: expected 64 lower-case hexadecimal digits/],
+    ["an invalid expiry time", [{ ...entry, expires: "soon" }], /\[0\]\.expires/],
   ] as const)
-    it(`${what}: no command reads it or writes it over: one line, exit 1`, async () => {
+    it(`${what}: no command reads or overwrites it: one line, exit 1`, async () => {
       const { dir, file } = place();
       const path = join(dir, "keys.json");
       const written = typeof text === "string" ? text : JSON.stringify(text);
@@ -232,7 +231,7 @@ describe("a keys.json that cannot be read", () => {
       assert.equal(fs.readFileSync(path, "utf8"), written);
     });
 
-  it("the gateway keeps the keys that it has and says so; one that starts does not", async (t) => {
+  it("a running gateway keeps its keys and reports that; a gateway that starts fails", async (t) => {
     const { dir, gw, config, ask, write } = await world(t);
     fs.writeFileSync(join(dir, "keys.json"), "[{");
     await waitFor(() => keysFault(dir) !== null, "the fault of a file that never had a key");
@@ -260,10 +259,10 @@ describe("a keys.json that cannot be read", () => {
   });
 });
 
-it("keys made by root for another user's gateway belong to the owner of data_dir", {
+it("keys created by root for another user's gateway belong to the owner of data_dir", {
   skip: process.getuid?.() !== 0 && "this takes root",
 }, async (t) => {
-  const dir = fs.mkdtempSync(join(tmpdir(), "chat-gateway-")); // other users can get there
+  const dir = fs.mkdtempSync(join(tmpdir(), "chat-gateway-")); // accessible to other users
   t.after(() => fs.rmSync(dir, { recursive: true }));
   const { file } = place({ data_dir: dir });
   fs.chownSync(dir, 65_534, 65_534);

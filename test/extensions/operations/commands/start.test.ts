@@ -1,5 +1,5 @@
-// The first moments of a process: signals and changes of the configuration that come before the
-// gateway listens.
+// The first moments of a process: signals and configuration changes that arrive before the gateway
+// listens.
 
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -13,12 +13,12 @@ import { LONG } from "../../../support/long.ts";
 import { writeManyKeys } from "../../../support/many-keys.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
 
-const SIGHUP_BIT = 1n; // of the mask of caught signals: that of number 1
+const SIGHUP_BIT = 1n; // the bit of signal 1 in the mask of caught signals
 
-/** So many that reading them takes a while. */
+/** Enough keys that reading them takes a while. */
 const MANY_KEYS = LONG ? 200_000 : 50_000;
 
-/** A gateway whose start takes a while if it has many keys to read. */
+/** A gateway that starts slowly if it has many keys to read. */
 function starting(t: TestContext, { workers = 1, keys = 0, detached = false } = {}) {
   const cwd = folder();
   const data = join(cwd, "data");
@@ -36,15 +36,15 @@ type Started = ReturnType<typeof starting>;
 const statusOf = ({ child }: Running): string => readFileSync(`/proc/${child.pid}/status`, "utf8");
 
 /**
- * Whether a process listens for SIGHUP by now. Node itself listens for SIGTERM and SIGINT from its
- * start on, so these tell nothing.
+ * Whether a process already handles SIGHUP. Node itself handles SIGTERM and SIGINT from its start,
+ * so these prove nothing.
  */
 function listensForHangup(gw: Running): boolean {
   const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(statusOf(gw))?.[1];
   return (BigInt(`0x${caught ?? "0"}`) & SIGHUP_BIT) !== 0n;
 }
 
-/** What a start has come to when a signal comes, in the order of a start. */
+/** The stages of a start at which a signal arrives, in order. */
 const HEARING = "it listens for signals";
 const CONFIGURED = "it has read its configuration";
 const BORN = "a worker is born";
@@ -68,8 +68,8 @@ const events = (gw: Running, event: string): number =>
   lines(gw.stderr()).filter((line) => line.includes(`"event":"${event}"`)).length;
 
 /**
- * A gateway that stands still at a stage, before it says that it listens for requests. One that was
- * quicker than this process is let go for the next.
+ * A gateway suspended at a stage, before it prints its address. If it was faster than this test,
+ * another one is tried.
  */
 const caught = (t: TestContext, workers: number, stage: string): Promise<Started> =>
   until(async () => {
@@ -78,7 +78,7 @@ const caught = (t: TestContext, workers: number, stage: string): Promise<Started
     await reach(stage, started);
     gw.child.kill("SIGSTOP");
     await waitFor(() => /^State:\s+T/m.test(statusOf(gw)), "the process to stand still");
-    await turn(); // in which this process reads what was said before
+    await turn(); // this process reads the earlier output in that turn
     await turn();
     if (gw.stdout() === "") return started;
     gw.child.kill("SIGKILL");
@@ -89,7 +89,7 @@ const caught = (t: TestContext, workers: number, stage: string): Promise<Started
 const skip = !existsSync("/proc/self/status") && "this takes Linux's /proc";
 
 describe("a signal during the start", { skip }, () => {
-  it("SIGHUP is heard before anything is loaded, and acted upon when it listens", async (t) => {
+  it("SIGHUP is noticed before anything is loaded, and applied once the gateway listens", async (t) => {
     const { gw } = await caught(t, 1, HEARING);
     for (const signal of ["SIGHUP", "SIGCONT", "SIGHUP"] as const) gw.child.kill(signal);
     const url = await gw.address();
@@ -101,7 +101,7 @@ describe("a signal during the start", { skip }, () => {
     [["SIGTERM"], 0],
     [["SIGTERM", "SIGINT"], 1],
   ] as const)
-    it(`${signals.join(", then ")} ends it with exit ${expected}, and it never says that it listens`, async (t) => {
+    it(`${signals.join(", then ")} ends it with exit ${expected}, and it never prints its address`, async (t) => {
       const { gw } = await caught(t, 1, HEARING);
       for (const signal of signals) gw.child.kill(signal);
       gw.child.kill("SIGCONT");
@@ -110,7 +110,7 @@ describe("a signal during the start", { skip }, () => {
     });
 
   for (const signal of ["SIGHUP", "SIGTERM"] as const)
-    it(`${signal} to the whole process group while workers are born: no worker is missing, nothing is told as a death`, async (t) => {
+    it(`${signal} to the whole process group while workers start: no worker is missing, and no death is reported`, async (t) => {
       for (const stage of LONG ? Object.keys(STAGES) : [BORN]) {
         const started = starting(t, { workers: 2, detached: true });
         const { gw } = started;
@@ -127,7 +127,7 @@ describe("a signal during the start", { skip }, () => {
       }
     });
 
-  it("commands that serve nothing are ended by signals as ever", async (t) => {
+  it("commands that do not serve are ended by signals as usual", async (t) => {
     const dir = folder();
     const file = join(dir, "gateway.json");
     writeFileSync(file, JSON.stringify(demo({ data_dir: join(dir, "data") })));
@@ -141,8 +141,8 @@ describe("a signal during the start", { skip }, () => {
 
 describe("a change of the configuration during the start", { skip }, () => {
   for (const workers of LONG ? [1, 2] : [2])
-    it(`is put in force soon after it listens (${workers} processes)`, async (t) => {
-      // The folder is made when the configuration has been read; the keys are read after that.
+    it(`is applied soon after the gateway listens (${workers} processes)`, async (t) => {
+      // The folder is created after the configuration is read and before the keys are.
       const { gw, file, text } = await caught(t, workers, CONFIGURED);
       replace(file, text({ keys: [{ account: "later", key: "sk-later" }] }));
       gw.child.kill("SIGCONT");

@@ -1,5 +1,5 @@
-// The console's server side, on the admin listener: the page, what is so at the moment, and trying
-// it. The page itself is driven by a browser in clients/console.test.ts.
+// The console's server side on the admin listener: the page, live data, and the playground.
+// clients/console.test.ts drives the page in a browser.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -20,7 +20,7 @@ import { held, silent, speak, status } from "../../../support/provider.ts";
 import { now, thisMonth } from "../../../support/today.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
 
-/** A script of the page, by its name. Its functions have no types. */
+/** A script module of the page. Its functions have no types. */
 const moduleOf = async (name: string): Promise<any> =>
   await import(`../../../../src/extensions/operations/console/page/${name}.js`);
 
@@ -32,7 +32,7 @@ describe("the page", () => {
     text: readFileSync(join(folderOfPage, name), "utf8"),
   }));
 
-  it("has every script and style of its folder, each of at most 300 lines that begin with what it is for", () => {
+  it("has all scripts and styles of its folder, each of at most 300 lines that begin with its purpose", () => {
     const scripts = files.filter(({ name }) => name.endsWith(".js"));
     for (const { name, text } of files) {
       assert.ok(text.split("\n").length <= 300, name);
@@ -50,13 +50,13 @@ describe("the page", () => {
   it("is one script, in which no two modules define the same name", () => {
     const [, script = ""] = /<script>(.*)<\/script>/s.exec(source) ?? [];
     assert.doesNotMatch(script, /^(import|export) /m);
-    new Script(script); // throws a SyntaxError
+    new Script(script); // throws SyntaxError if the script is invalid
     const defined = /^(?:async )?(?:const|let|function\*?) ([\w$]+)/gm;
     const names = [...script.matchAll(defined)].map(([, name]) => name);
     assert.deepEqual(names, [...new Set(names)]);
   });
 
-  it("says which configuration is in force, and what could not be read again", async () => {
+  it("shows which configuration is in force, and what could not be reloaded", async () => {
     const { configurationText, reloadFaults } = await moduleOf("words");
     const time = "2026-11-22T12:00:00.000Z";
     const at = Date.parse(time) + 30_000;
@@ -76,7 +76,7 @@ describe("the page", () => {
     assert.deepEqual(reloadFaults({}), [], "without these extensions");
   });
 
-  it("says of a model whose provider is overloaded when it is asked again", async () => {
+  it("shows when a model with an overloaded provider is tried again", async () => {
     const { modelState } = await moduleOf("words");
     const stateOf = (state: string, retryMs: number) =>
       modelState({ breaker: { state, failures: 0, retry_ms: retryMs } });
@@ -86,7 +86,7 @@ describe("the page", () => {
     assert.equal(stateOf("open", 0).text, "failing: next try now");
   });
 
-  it("is one file that asks no other host for anything, and whose policy lets nothing else run", async (t) => {
+  it("is one file that loads nothing from other hosts, with a policy that blocks everything else", async (t) => {
     const { headers, text } = await ask(adminOf(await startGateway(t, demo())), "/");
     assert.equal(headers["content-type"], "text/html; charset=utf-8");
     assert.equal(text, source);
@@ -108,7 +108,7 @@ describe("the page", () => {
   });
 });
 
-/** The events of a page that is open. */
+/** The events of an open page. */
 async function openEvents(t: TestContext, admin: string) {
   const req = http.get(`${admin}/events`, { agent: false });
   t.after(() => req.destroy());
@@ -130,8 +130,8 @@ const request = (body: object) => ({
 const tryAt = (admin: string, body: object, headers: object = {}) =>
   ask(admin, "/try", { origin: admin, "x-api-key": "sk-demo", ...headers }, request(body));
 
-describe("what is so at the moment", () => {
-  it("is told to each page that opens, and again: models, aliases, requests in flight", async (t) => {
+describe("live data", () => {
+  it("is sent to each page that opens, and again: models, aliases, requests in flight", async (t) => {
     const aliases = { "auto/x": { models: ["bad", "fine"] } };
     const over = { breaker: { failures: 1 }, aliases };
     const { gw, ask: send } = await priced(t, { fine: speak("Hi."), bad: status(500) }, over);
@@ -153,7 +153,7 @@ describe("what is so at the moment", () => {
     assert.deepEqual(states(await later.nth(0)), ["open", "closed"], "who comes later gets all");
   });
 
-  it("a page that goes is forgotten, and one that is open does not hold up the end", async (t) => {
+  it("is not sent to closed pages, and open pages do not delay shutdown", async (t) => {
     const gw = await startGateway(t, demo());
     const [gone, open] = [await openEvents(t, adminOf(gw)), await openEvents(t, adminOf(gw))];
     assert.equal((await ask(adminOf(gw), "/events", {}, { method: "HEAD" })).text, "");
@@ -163,7 +163,7 @@ describe("what is so at the moment", () => {
     await within(open.ended, "the events to end");
   });
 
-  it("several processes are told of as one", async (t) => {
+  it("includes all processes", async (t) => {
     const place = folder();
     const config = demo({ server: { workers: 2 }, usage: { sync_ms: 100 } });
     writeFileSync(join(place, "gateway.json"), JSON.stringify(config));
@@ -172,7 +172,7 @@ describe("what is so at the moment", () => {
     const url = await within(gw.address, "both processes to listen");
     assert.equal((await ask(gw.admin(), "/")).text, page.text, "it is in the one file");
     const opened = await openEvents(t, gw.admin());
-    // A look leaves out a process that is too busy to answer in time.
+    // A read omits a process that is too busy to respond in time.
     let looks = 0;
     while ((await opened.nth(looks)).status.workers < 2) looks += 1;
     assert.equal((await opened.nth(0)).address, url);
@@ -186,8 +186,8 @@ describe("what is so at the moment", () => {
   });
 });
 
-describe("trying it", () => {
-  it("the answer is the public listener's: a stream, an error, with the request id of the page", async (t) => {
+describe("the playground", () => {
+  it("gets the public listener's response: a stream or an error, with the page's request id", async (t) => {
     const gw = await startGateway(t, demo());
     const admin = adminOf(gw);
     const id = { "x-request-id": "tried once" };
@@ -209,7 +209,7 @@ describe("trying it", () => {
     assertRefused(await ask(admin, "/try"), 405, "method_not_allowed");
   });
 
-  it("whoever stops it stops the provider, and pays for what had come", async (t) => {
+  it("stops the provider when it is stopped, and pays for what was generated", async (t) => {
     const { behaviour } = held();
     const { dir, gw, provider } = await priced(t, { slow: behaviour, mute: silent });
     for (const model of ["slow", "mute"]) {
@@ -229,7 +229,7 @@ describe("trying it", () => {
     assert.ok(!gw.diagnostics.some(({ event }) => event === "internal_error"));
   });
 
-  it("also where the public listener has a certificate of its own", async (t) => {
+  it("also works if the public listener has its own certificate", async (t) => {
     const gw = await startGateway(t, demo({ server: { tls: certificate() } }));
     assert.match(gw.url, /^https:/);
     const { status: code, body } = await tryAt(adminOf(gw), { model: "demo-chat" });
@@ -237,7 +237,7 @@ describe("trying it", () => {
   });
 });
 
-it("the OpenAPI document has all that the admin listener answers, and its answers are as it says", async (t) => {
+it("the OpenAPI document covers all paths of the admin listener, and their responses match it", async (t) => {
   const gw = await startGateway(t, demo());
   const { paths } = (await ask(gw.url, "/openapi.json")).body;
   const admin = Object.entries<any>(paths).filter(([, { servers }]) => servers !== undefined);

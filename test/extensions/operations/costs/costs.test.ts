@@ -1,6 +1,5 @@
-// What requests cost, on the admin listener: sums, single records, the csv file, and what is known
-// of a request id. The books are those of made-up days, whose records the answers are compared
-// with.
+// The cost of requests on the admin listener: sums, single records, the csv file, and everything
+// about a request id. The responses are compared with the records of generated days.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -20,7 +19,7 @@ import { until, within } from "../../../support/wait.ts";
 import { createScene, type Scene } from "../../../support/written-books.ts";
 import { START, writeDays } from "../../money/usage/some-days.ts";
 
-/** A gateway whose books hold what `write` has written already. */
+/** A gateway whose books already contain what `write` has written. */
 async function withBooks(t: Scope, write: (at: Scene) => Promise<unknown>, over: object = {}) {
   const at = createScene({ now: START, recovers: false });
   await write(at);
@@ -45,14 +44,14 @@ function assertSums(row: Line, records: readonly Line[]): void {
   assert.deepEqual(figures, [records.length, cost, ...SUMMED.map(total)]);
 }
 
-describe("what it cost", () => {
+describe("the costs of requests", () => {
   const scope = suiteScope();
   let site: Awaited<ReturnType<typeof withBooks>>;
   before(async () => {
     site = await withBooks(scope, (at) => writeDays(at, 1_200));
   });
 
-  it("sums of a month and of a span of days are those of the records, to the last digit, the dearest first", async () => {
+  it("sums of a month or a period equal the records exactly, highest cost first", async () => {
     const { dir, get } = site;
     const records: Line[] = usageRecords(dir).map((record) => ({
       ...record,
@@ -100,7 +99,7 @@ describe("what it cost", () => {
     assert.deepEqual((await get("/costs?month=2025-02&by=model")).body, { rows: [], count: 0 });
   });
 
-  it("single requests come in pages, and as a file, which are the records", async () => {
+  it("single requests come in pages and as a file, and equal the records", async () => {
     const { dir, get } = site;
     const month = usageRecords(dir)
       .filter((record) => record["day"].startsWith("2026-02"))
@@ -136,7 +135,7 @@ describe("what it cost", () => {
     assert.equal(first.usage_id, usage_id);
   });
 
-  it("a page does not read the days before it", async (t) => {
+  it("a page does not read earlier days", async (t) => {
     const { dir, get } = await withBooks(t, (at) => writeDays(at, 200));
     const page = "/usage?month=2026-02&skip=50";
     const { records } = (await get(page)).body;
@@ -147,9 +146,9 @@ describe("what it cost", () => {
     assert.deepEqual((await get("/usage?month=2026-02&skip=80")).body.records, []);
   });
 
-  it("an old request's attempts are found by the day of its record, over midnight and over a month", async (t) => {
+  it("an old request's attempts are found by its record's day, across midnight and across months", async (t) => {
     const { get } = await withBooks(t, async (at) => {
-      // Begun before midnight, in the segment of the day before, and ended after.
+      // It began before midnight in the previous day's segment, and ended after midnight.
       const about = { time: "2026-01-31T23:59:59.900Z", gateway_request_id: "late" };
       const ended = { time: "2026-02-01T00:00:03.000Z", duration_ms: 3_100 };
       at.write("2026-01-30.0001.jsonl", openLine(1, about), settleLine(1, { ...about, ...ended }));
@@ -193,9 +192,9 @@ describe("what it cost", () => {
     }
   });
 
-  it("many requests with one id: as many as there is room for, each as it ended", async (t) => {
+  it("many requests with one id: as many as fit, each with its end", async (t) => {
     const same = { gateway_request_id: "same" };
-    // Each ends when the next one has begun.
+    // Each one ends after the next one has begun.
     const lines = Array.from({ length: 620 }, (_, n) => [
       openLine(n, same),
       ...(n > 0 ? [settleLine(n - 1, same)] : []),
@@ -208,7 +207,7 @@ describe("what it cost", () => {
     assert.ok(spend.every(({ type }: Line) => type === "settle"));
   });
 
-  it("books that cannot be read are no fault of who asks, who is told which file it is", async (t) => {
+  it("unreadable books are not the caller's error, and the response names the file", async (t) => {
     const usage = { sync_ms: 86_400_000 };
     const { dir, get } = await withBooks(t, (at) => writeDays(at, 100), { usage });
     const isSynced = async () => (await get("/status")).body.usage.lag_seconds !== null;
@@ -222,7 +221,7 @@ describe("what it cost", () => {
     }
   });
 
-  it("whoever leaves while a file is being sent is no fault of ours", async (t) => {
+  it("a client that leaves during a file is not reported as a fault", async (t) => {
     const { gw, get } = await withBooks(t, (at) => writeDays(at, 6_000));
     const file = "/usage.csv?from=2026-01-29&to=2026-02-02";
     const req = http.get(adminOf(gw) + file, { agent: false });

@@ -1,5 +1,5 @@
-// The figures of the last day: bins of falling resolution, what is not known, accounts and models,
-// refusals and faults, several processes.
+// The figures of the last day: bins of decreasing resolution, unknown values, accounts and models,
+// rejections and faults, several processes.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -9,23 +9,23 @@ import { createFakeClock } from "../../../support/fake-clock.ts";
 import { attempt, bench, lookOf, MINUTE, START, startProcess, teller } from "./requests.ts";
 
 const RANGE_NAMES = ["15m", "1h", "6h", "24h"] as const;
-/** These members, as one text. */
+/** These members, joined as text. */
 const pick = (row: any, ...names: readonly string[]) =>
   names.map((name) => String(row?.[name])).join(" ");
 const pickAll = (rows: readonly (object | null)[], ...names: readonly string[]) =>
   rows.map((row) => pick(row, ...names));
 
 describe("the bins of a range", () => {
-  it("time before the start is null and not zero, and a quiet time is zero and not null", () => {
+  it("time before the start is null, not zero; an idle time is zero, not null", () => {
     const { pass, range } = bench();
     pass(30_000);
     const { bins } = range("15m");
     assert.deepEqual(pickAll(bins.slice(86, 89), "ok", "seconds"), Array(3).fill("0 10"));
-    const others = [...bins.slice(0, 86), ...bins.slice(89)]; // the last has only just begun
+    const others = [...bins.slice(0, 86), ...bins.slice(89)]; // the last bin has only just begun
     assert.deepEqual(others, Array(87).fill(null));
   });
 
-  it("the bin that is not over, and that of the start, say how many seconds of them are known", () => {
+  it("the current bin and the first one state how many of their seconds are known", () => {
     const { pass, range, tell } = bench(START + 5_000);
     tell.fine();
     pass(7_500);
@@ -34,7 +34,7 @@ describe("the bins of a range", () => {
     assert.equal(seconds, 7.5);
   });
 
-  it("a look that comes between changes nothing, and one a little late leaves bins whole", () => {
+  it("an extra look changes nothing, and a slightly late one keeps bins complete", () => {
     const { clock, look, pass, range, tell } = bench();
     for (const ms of [3, 2_497, 2_504, 2_496, 2_500]) {
       tell.fine();
@@ -46,7 +46,7 @@ describe("the bins of a range", () => {
     assert.deepEqual(pickAll(whole, "ok", "seconds"), ["5 10", "0 10"]);
   });
 
-  it("a request counts in one bin of each range, and is gone when the range is over", () => {
+  it("a request counts in one bin of each range, and disappears at the end of the range", () => {
     const { clock, look, pass, range, tell } = bench();
     tell.fine();
     pass();
@@ -64,11 +64,11 @@ describe("the bins of a range", () => {
     }
   });
 
-  it("outcomes are told apart, and of what is in flight the most counts", () => {
+  it("outcomes are distinguished, and of the requests in flight the maximum counts", () => {
     const { look, pass, range, tell } = bench();
     for (const status of [401, 402, 429, 429, 400, 404, 503, 499]) tell.refuse({ status });
     tell.fine();
-    // A stream that breaks off after its first token is a failure, whatever its status was.
+    // A stream that breaks after its first token is a failure, whatever its status was.
     const opening = tell.open();
     tell.settle(opening, { status: "failed", errorCode: "upstream_error" });
     tell.leave(opening, { error_code: "upstream_error" });
@@ -82,7 +82,7 @@ describe("the bins of a range", () => {
     assert.deepEqual([bins.at(-1)?.in_flight, total.in_flight], [7, 7]);
   });
 
-  it("what programs ask that look after the gateway is no request, unless a list is refused", () => {
+  it("requests of monitoring programs do not count, except rejected model lists", () => {
     const { pass, range, tell } = bench();
     const nobody = { account: null, key_id: null };
     for (const route of ["/healthz", "/health", "/v1/models"]) tell.respond(route, nobody);
@@ -92,7 +92,7 @@ describe("the bins of a range", () => {
     assert.equal(pick(range("15m").total, "ok", "401", "4xx", "5xx"), "0 1 1 0");
   });
 
-  it("a clock that is set back by two days begins anew where it stands", () => {
+  it("a clock that is set back by two days starts again from its new time", () => {
     const { pass, range, tell, setBack } = bench();
     tell.fine();
     pass();
@@ -105,7 +105,7 @@ describe("the bins of a range", () => {
 });
 
 describe("accounts and models", () => {
-  it("tokens, costs and times are those of the requests", () => {
+  it("have the tokens, costs and times of the requests", () => {
     const { pass, range, tell } = bench();
     for (let n = 0; n < 4; n += 1) tell.fine();
     pass();
@@ -122,7 +122,7 @@ describe("accounts and models", () => {
     assert.ok(total.first_token.p50! > 0.05 && total.first_token.p50! <= 0.1);
   });
 
-  it("of more accounts than 50 the busiest have rows of their own, and the others share one", () => {
+  it("beyond 50 the busiest accounts have their own rows, and the others share one", () => {
     const { pass, range, tell } = bench();
     for (let n = 0; n < 50; n += 1) tell.refuse({ account: `early ${n}` });
     pass();
@@ -143,7 +143,7 @@ describe("accounts and models", () => {
 });
 
 describe("more accounts than a process has rows for", () => {
-  it("lose no request and no cent, however often all of them return", () => {
+  it("lose no request and no cost, however often all of them return", () => {
     const { pass, range, tell } = bench();
     for (let round = 1; round <= 3; round += 1) {
       for (let n = 0; n < 2_000; n += 1) tell.fine({ account: `account ${n}` });
@@ -157,7 +157,7 @@ describe("more accounts than a process has rows for", () => {
     }
   });
 
-  it("give their rows to those that come when they have been quiet", () => {
+  it("pass their rows to new accounts once they have been idle", () => {
     const { pass, range, tell } = bench();
     for (let n = 0; n < 2_000; n += 1) tell.fine({ account: `account ${n}` });
     pass(16 * MINUTE);
@@ -167,8 +167,8 @@ describe("more accounts than a process has rows for", () => {
   });
 });
 
-describe("refusals and faults", () => {
-  it("an account that is refused is told with its key, the code, how often, and since when; anew after ten minutes without", () => {
+describe("rejections and faults", () => {
+  it("a rejected account is shown with key, code, count and start time, and anew after ten minutes without one", () => {
     const { clock, pass, range, tell } = bench();
     pass(60_000);
     const since = clock.now() + 2_500;
@@ -196,7 +196,7 @@ describe("refusals and faults", () => {
     assert.deepEqual(range("15m").keys, [{ key: "key_bad", requests: 5, refused: 4, last: now }]);
   });
 
-  it("those of an account with a code are summed over the range, whatever key it had", () => {
+  it("rejections of an account with a code are summed over the range, whatever key was used", () => {
     const { pass, range, tell } = bench();
     const unknown = { status: 401, error_code: "invalid_api_key", account: null, key_id: null };
     for (const key_id of ["key_1", "key_2", "key_2"]) tell.refuse({ key_id });
@@ -212,7 +212,7 @@ describe("refusals and faults", () => {
     assert.deepEqual(told(), []);
   });
 
-  it("a provider's faults count against the model that was asked; the last of each is told with the provider's words", () => {
+  it("a provider's faults count against the tried model; the last one is shown with its message", () => {
     const { clock, pass, range, tell } = bench();
     const bad = { model: "bad", outcome: "upstream_error", status: 500, detail: "out of GPUs" };
     const failed = (requestId: string, ...failures: Partial<AttemptRecord>[]) =>
@@ -238,7 +238,7 @@ describe("refusals and faults", () => {
   });
 });
 
-it("several processes add up; a look that one misses, and a process in its place, double nothing", () => {
+it("several processes add up, and a late or replaced process counts nothing twice", () => {
   const clock = createFakeClock(START);
   const [one, two] = [startProcess(clock, "one"), startProcess(clock, "two")];
   const history = createHistory(clock);

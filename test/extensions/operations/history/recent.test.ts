@@ -1,4 +1,4 @@
-// Single requests: what runs, what ended, what was refused, and how they are found.
+// Single requests: running, ended or rejected, and how they are found.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -15,8 +15,8 @@ function setUp() {
   return { find, ...rest };
 }
 
-describe("a request of late", () => {
-  it("runs, without content, and then has ended with all that is known of it", () => {
+describe("a recent request", () => {
+  it("is listed while it runs, without content, and then with everything known about its end", () => {
     const { clock, find, process, tell } = setUp();
     const started = clock.now();
     const opening = tell.open({ requestId: "one" });
@@ -47,7 +47,7 @@ describe("a request of late", () => {
     ]);
   });
 
-  it("that is refused is there too, with its account and its code, and is no other's of that id", () => {
+  it("that is rejected is listed too, with its account and code, separate from others with its id", () => {
     const { find, tell } = setUp();
     const opening = tell.open({ requestId: "same" });
     tell.refuse({ request_id: "same" });
@@ -59,7 +59,7 @@ describe("a request of late", () => {
     assert.deepEqual(codes(), [["same", 200, null], refused]);
   });
 
-  it("whose client left runs until the provider has been read to its end", () => {
+  it("whose client left is listed as running until its provider has been read to the end", () => {
     const { find, tell } = setUp();
     const opening = tell.open();
     tell.leave(opening, { status: 499, provider: undefined });
@@ -93,13 +93,13 @@ describe("a request of late", () => {
     }
   });
 
-  it("with exactly the id that is looked for comes before those of which it is a part", () => {
+  it("with exactly the searched id comes before those whose ids contain it", () => {
     const { find, tell } = setUp();
     for (const requestId of ["42", "job-42-1", "job-42-2"]) tell.fine({ requestId });
     assert.equal(find({ id: "42" }).requests[0]?.id, "42");
   });
 
-  it("a flood of refusals pushes out neither those that went well nor those that failed", () => {
+  it("of every outcome survives a flood of rejections", () => {
     const { find, tell } = setUp();
     tell.fine({ requestId: "fine" });
     tell.refuse({ request_id: "failed", status: 503, error_code: "model_unavailable" });
@@ -114,13 +114,13 @@ describe("a request of late", () => {
 });
 
 describe("the paths of the admin listener", () => {
-  it("GET /requests and GET /history have what a client has just done", async (t) => {
+  it("GET /requests and GET /history show what a client has just done", async (t) => {
     const gw = await startGateway(t, demo(), { now: Date.now });
     const get = async (path: string) => (await ask(adminOf(gw), path)).body;
     const chat = { model: "demo-chat", messages: user("hi") };
     for (const [id, key] of Object.entries({ "asked once": "sk-demo", unknown: "sk-wrong" }))
       await (await gw.chat(chat, { authorization: `Bearer ${key}`, "x-request-id": id })).text();
-    await get("/status"); // which looks at all processes
+    await get("/status"); // reads the state of all processes
     const told = (await get("/requests")).requests.map(
       ({ id, status, code }: any) => `${id}: ${status} ${code}`,
     );

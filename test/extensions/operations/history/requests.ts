@@ -1,4 +1,4 @@
-// A history of one process, and requests as the gateway tells its observers of them.
+// A history of one process, and requests as the gateway reports them to observers.
 
 import type { RequestObserver } from "../../../../src/core/observer.ts";
 import type { AccessRecord } from "../../../../src/core/http/exchange.ts";
@@ -36,14 +36,14 @@ const SETTLED: Settlement = {
 
 const CHAT = "/v1/chat/completions";
 
-/** What counts and records the requests of a process. */
+/** The observers that count and record the requests of a process. */
 export function startProcess(clock: Pick<FakeClock, "now">, name = "one") {
   const tally: Tally = new Map();
   const counting = startCounting(tally);
   const recorder = startRecorder(clock as FakeClock);
   return {
     observers: (): readonly RequestObserver[] => [counting, recorder.observe()],
-    // As a copy, which is what comes from another process.
+    // A copy, as received from another process.
     report() {
       dropIdle(tally);
       const metrics = { process: name, tally };
@@ -61,7 +61,7 @@ export const lookOf = (extensions: readonly Readonly<Record<string, unknown>>[],
   })),
 });
 
-/** A quarter of an hour, so that bins of all levels begin here. */
+/** A quarter of an hour, at which bins of all levels begin. */
 export const START = Date.parse("2026-11-22T09:00:00Z");
 export const MINUTE = 60_000;
 const LOOK_MS = 2_500;
@@ -79,7 +79,7 @@ export function bench(start = START) {
     process,
     look,
     tell: teller(process.observers, clock),
-    /** Lets time pass, with looks, as a running gateway does. */
+    /** Advances the clock with regular looks, as in a running gateway. */
     pass(ms = LOOK_MS): void {
       for (let left = ms; left > 0; left -= LOOK_MS) {
         clock.advance(Math.min(left, LOOK_MS));
@@ -92,7 +92,7 @@ export function bench(start = START) {
   };
 }
 
-/** What tells the observers of a process of requests, at the time of a clock. */
+/** Reports requests to the observers of a process, at the time of a clock. */
 export function teller(observersOf: () => readonly RequestObserver[], clock: FakeClock) {
   let serial = 0;
   const observers = new Map<Opening, readonly RequestObserver[]>();
@@ -137,13 +137,13 @@ export function teller(observersOf: () => readonly RequestObserver[], clock: Fak
     open,
     settle,
     leave,
-    /** A request that goes well. */
+    /** Reports a successful request. */
     fine(over: Partial<Opening> = {}, settlement: Partial<Settlement> = {}): void {
       const opening = open(over);
       settle(opening, settlement);
       leave(opening);
     },
-    /** A request that is refused before the books. */
+    /** Reports a request that is rejected before it is opened in the books. */
     refuse(over: Partial<AccessRecord> = {}): void {
       serial += 1;
       const limited = { status: 429, error_code: "rate_limit_exceeded", duration_ms: 1 };

@@ -1,5 +1,5 @@
-// `init`: the file that it writes for each vendor is a valid configuration without a warning, and
-// no file is ever overwritten.
+// `init`: for each vendor it writes a valid configuration without a warning, and it never
+// overwrites a file.
 
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -16,13 +16,13 @@ import { runHere } from "../../../support/run-here.ts";
 const newFile = (): string => join(folder(), "gateway.json");
 const read = (file: string) => JSON.parse(readFileSync(file, "utf8"));
 
-/** Runs `init`; where its file is, or would be. */
+/** Runs `init`. Also returns the path that the file has or would have. */
 async function init(...args: readonly string[]) {
   const file = newFile();
   return { file, ...(await runHere(["init", ...args, "--config", file])) };
 }
 
-/** What a vendor without models of its own, or without an address, needs. */
+/** The arguments that a vendor without known models, or without an address, requires. */
 function demandsOf(vendor: string): string[] {
   const { models } = VENDOR_ROWS.get(vendor)!;
   const hasAddress = VENDORS.get(vendor)?.base_url !== undefined;
@@ -34,13 +34,13 @@ function demandsOf(vendor: string): string[] {
 }
 
 describe("the file that init writes", () => {
-  it("is offered for every vendor but the demo", () => {
+  it("exists for every vendor but the demo", () => {
     const known = [...VENDORS.keys()].filter((vendor) => vendor !== "demo");
     assert.deepEqual([...VENDOR_ROWS.keys()].sort(), known.sort());
   });
 
   for (const [vendor, row] of VENDOR_ROWS) {
-    it(`for ${vendor} passes check without a warning, once the variables are set, and has aliases of its own models`, async () => {
+    it(`for ${vendor} passes check without warnings once the variables are set, and has aliases for its models`, async () => {
       const { file, ...written } = await init("--vendor", vendor, ...demandsOf(vendor), "--json");
       assert.deepEqual([written.code, written.stderr], [0, ""]);
       const { variables, models, as_of, prices } = JSON.parse(written.stdout);
@@ -68,13 +68,13 @@ describe("the file that init writes", () => {
     ["vllm", "http://127.0.0.1:9/v1/chat/completions", "http://127.0.0.1:9/v1"],
     ["deepseek", "https://proxy.example/v1", "https://proxy.example/v1"],
   ])
-    it(`for ${vendor} at ${written} has the address to which the gateway appends`, async () => {
+    it(`for ${vendor} at ${written} has the address to which the gateway appends its path`, async () => {
       const args = ["--vendor", vendor!, "--models", "m", "--base-url", written!];
       const { code, file } = await init(...args);
       assert.deepEqual([code, read(file).providers[vendor!].base_url], [0, base]);
     });
 
-  it("for groq sends gpt-oss no reasoning_format, which these models refuse", async () => {
+  it("for groq sends gpt-oss no reasoning_format, which these models reject", async () => {
     const { file } = await init("--vendor", "groq");
     const env = { GROQ_API_KEY: "sk-groq", GATEWAY_KEY: "sk-client" };
     const { models } = checkConfig(read(file), env);
@@ -82,7 +82,7 @@ describe("the file that init writes", () => {
     for (const { traits } of models.values()) assert.deepEqual(traits.extra, {});
   });
 
-  it("has the models that --models names, with figures for those that are known", async () => {
+  it("has the models of --models, with figures for known ones", async () => {
     const names = ["deepseek-v4-pro", "my-own"];
     const made = await init("--vendor", "deepseek", "--models", names.join());
     assert.equal(made.code, 0);
@@ -97,7 +97,7 @@ describe("the file that init writes", () => {
 });
 
 describe("init", () => {
-  it("says when the prices were taken, where to compare them, and what to do next; writes no secret", async () => {
+  it("prints the date of the prices, where to compare them, and the next steps; writes no secret", async () => {
     const { code, stdout, file } = await init("--vendor", "deepseek");
     assert.equal(code, 0);
     const { as_of = "", prices = "" } = VENDOR_ROWS.get("deepseek")!;
@@ -124,9 +124,9 @@ describe("init", () => {
     assert.equal(readFileSync(file, "utf8"), "mine");
   });
 
-  it("tells why a file cannot be written, and leaves no part of one for which there is no room", async (t) => {
+  it("says why a file cannot be written, and leaves no partial file on a full disk", async (t) => {
     const file = newFile();
-    // The coverage of a measured run would have no room either, and says so.
+    // Collecting coverage would fail for lack of space too, and print an error.
     const limited = 'unset NODE_V8_COVERAGE; ulimit -f 0; exec "$0" "$@"';
     const command = ["sh", "-c", limited, process.execPath];
     const program = { ...quickest(folder()), command };
@@ -135,7 +135,7 @@ describe("init", () => {
     assert.deepEqual([end.code, existsSync(file)], [1, false]);
   });
 
-  it("without a vendor lists them on a terminal", async () => {
+  it("without a vendor lists the vendors on a terminal", async () => {
     const stdout = outputOf(await runHere(["init"], { isTerminal: true }));
     for (const vendor of VENDOR_ROWS.keys()) assert.ok(stdout.includes(vendor), vendor);
   });
@@ -162,7 +162,7 @@ describe("init --from-litellm", () => {
   const convert = (json: unknown, ...options: readonly string[]) =>
     init("--from-litellm", configFile(json as object), ...options);
 
-  it("says so where nothing was left out", async () => {
+  it("says so if nothing was left out", async () => {
     const { stdout } = await convert(listOf(entry({ model: "deepseek/deepseek-v4-pro" })));
     assert.match(stdout, /^Every field of .*some\.json was carried over\.$/m);
     assert.doesNotMatch(stdout, /Without a price/);
@@ -184,7 +184,7 @@ describe("init --from-litellm", () => {
       listOf({ model_name: "m" }),
       new RegExp(`${model}: expected a text`),
     ],
-    ["a key that is no text", gpt(7), new RegExp(`${apiKey} a text`)],
+    ["a key that is not a string", gpt(7), new RegExp(`${apiKey} a text`)],
     ["a variable without a name", gpt("os.environ/"), new RegExp(`${apiKey} os\\.environ/NAME`)],
     ["a digit before its name", gpt("os.environ/1KEY"), new RegExp(`${apiKey} os\\.environ/NAME`)],
   ] as const)
@@ -194,12 +194,12 @@ describe("init --from-litellm", () => {
       assert.deepEqual([end.code, existsSync(end.file)], [1, false]);
     });
 
-  it("takes no other way at the same time: exit 2", async () => {
+  it("excludes other sources: exit 2", async () => {
     const end = await convert({}, "--vendor", "openai");
     assertFails(end, 2, /init takes either --from-litellm or --vendor/);
   });
 
-  it("says which package YAML needs; with it, where a file stops being YAML, and does not quote it", async (t) => {
+  it("names the package that YAML needs, and where a file is invalid YAML, without quoting it", async (t) => {
     const secret = "sk-ant-a-secret-in-plain-text";
     const cwd = folder();
     writeFileSync(join(cwd, "config.yaml"), `key: ${secret}\n`);

@@ -1,5 +1,5 @@
-// `init --from-litellm`: files shaped like those that people run LiteLLM with become configurations
-// that `check` takes, and each field that has no place is listed with a reason.
+// `init --from-litellm`: typical LiteLLM files become configurations that `check` accepts, and each
+// field without an equivalent is listed with a reason.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -65,13 +65,13 @@ const COMPANY = {
   environment_variables: { LANGFUSE_SECRET_KEY: SECRET },
 };
 
-/** The options that name a file of LiteLLM, and where its conversion goes. */
+/** The options that name a LiteLLM file and the output file. */
 function written(value: object) {
   const file = join(folder(), "gateway.json");
   return { file, args: ["init", "--from-litellm", configFile(value), "--config", file] };
 }
 
-/** Converts, and has `check` look at the result: it must be valid, without a warning of its shape. */
+/** Converts, and runs `check` on the result, which must be valid without a structural warning. */
 async function convert(value: object): Promise<{ config: any; result: any }> {
   const { file, args } = written(value);
   const stdout = outputOf(await runHere([...args, "--json"]));
@@ -84,12 +84,12 @@ async function convert(value: object): Promise<{ config: any; result: any }> {
   return { config, result };
 }
 
-/** What has been left out. */
+/** The paths that were left out. */
 const pathsOf = ({ result }: { readonly result: any }): string[] =>
   result.left_out.map(({ path }: { path: string }) => path);
 
-describe("a company's configuration of LiteLLM", () => {
-  it("keeps names, deployments, fallbacks, providers and keys, and does what LiteLLM does elsewhere", async () => {
+describe("a company's LiteLLM configuration", () => {
+  it("keeps names, deployments, fallbacks, providers and keys, and what LiteLLM does by default", async () => {
     const { config, result } = await convert(COMPANY);
     const { models, ...others } = config;
     const gpt = ["gpt-4o/openai", "gpt-4o/openai-2", "claude/anthropic", "local"];
@@ -119,7 +119,7 @@ describe("a company's configuration of LiteLLM", () => {
     assert.deepEqual(result.variables, ["OPENAI_EU", "OPENAI_US", "ANTHROPIC_KEY", "MASTER"]);
   });
 
-  it("keeps prices, sizes and abilities of models", async () => {
+  it("keeps models' prices, sizes and capabilities", async () => {
     const { models } = (await convert(COMPANY)).config;
     const { price, ...claude } = models["claude/anthropic"];
     const cache = { input_cache_hit: 0.3, input_cache_write: 3.75 };
@@ -132,7 +132,7 @@ describe("a company's configuration of LiteLLM", () => {
     assert.equal(models.small.max_output_tokens, 4);
   });
 
-  it("lists every field that has no place, each once", async () => {
+  it("lists every field without an equivalent once", async () => {
     const { result } = await convert(COMPANY);
     assert.deepEqual(pathsOf({ result }).sort(), [
       "environment_variables",
@@ -159,7 +159,7 @@ describe("a company's configuration of LiteLLM", () => {
     assert.match(ofId.reason, /usage records name model and provider/); // receipts name no provider
   });
 
-  it("prints what was left out by its reasons, and what to do next", async () => {
+  it("prints what was left out by reason, and the next steps", async () => {
     const { stdout } = await runHere(written(COMPANY).args);
     const limits =
       /set models.M.limits of what the provider can take, [^\n]+:\n {4}model_list\[0\]\.litellm_params\.rpm\n {4}model_list\[0\]\.litellm_params\.tpm\n/;
@@ -170,7 +170,7 @@ describe("a company's configuration of LiteLLM", () => {
   });
 });
 
-describe("single fields of LiteLLM's configuration", () => {
+describe("single fields of a LiteLLM configuration", () => {
   const one = (litellm_params: object, model_info: object = {}, more: object = {}) => ({
     model_list: [chat("m", litellm_params, { model_info })],
     ...more,
@@ -194,7 +194,7 @@ describe("single fields of LiteLLM's configuration", () => {
       assert.equal(config.models.m.upstream_model, upstream);
     });
 
-  it("an address loses what the gateway appends, and Azure's version stays", async () => {
+  it("an address loses the path that the gateway appends, and Azure's version stays", async () => {
     const azure = { model: "azure/gpt", api_base: "https://x.azure.example/", api_key: SECRET };
     const made = await convert({
       model_list: [
@@ -210,7 +210,7 @@ describe("single fields of LiteLLM's configuration", () => {
     assert.ok(!pathsOf(made).some((path: string) => path.includes("api_version")));
   });
 
-  it("an entry that cannot be read, or a text in a variable, leaves the others", async () => {
+  it("an invalid entry, or text in a variable, does not affect the others", async () => {
     const azure = { model: "azure/x", api_base: "https://x.example" };
     const { config, result } = await convert({
       model_list: [
@@ -236,7 +236,7 @@ describe("single fields of LiteLLM's configuration", () => {
     ]);
   });
 
-  it("a name may be one that objects have", async () => {
+  it("a name may be one that objects inherit", async () => {
     for (const name of ["__proto__", "constructor"]) {
       const params = { model: "openai/x" };
       const single = await convert({ model_list: [chat(name, params)] });
@@ -246,7 +246,7 @@ describe("single fields of LiteLLM's configuration", () => {
     }
   });
 
-  it("a price that cannot be billed exactly, or is only half there, is left out", async () => {
+  it("a price that cannot be billed exactly, or is incomplete, is left out", async () => {
     const full = { input_cost_per_token: 1e-6, output_cost_per_token: 1e-6 };
     for (const info of [
       { ...full, cache_creation_input_token_cost: 1e-13 },
@@ -264,7 +264,7 @@ describe("single fields of LiteLLM's configuration", () => {
     }
   });
 
-  it("a price for long prompts is the vendor's, unless the file has prices of its own", async () => {
+  it("a price for long prompts comes from the vendor unless the file sets prices", async () => {
     const info = { input_cost_per_token: 1e-6, output_cost_per_token: 2e-6 };
     const known = await convert(one({ model: "openai/gpt-5.5" }));
     assert.equal(known.config.models.m.long_prompts[0].above_tokens, 272_000);
@@ -281,7 +281,7 @@ describe("single fields of LiteLLM's configuration", () => {
     assert.deepEqual(made.result.left_out, leftOut);
   });
 
-  it("of each vendor, an ability that its API does not have is left out", async () => {
+  it("for each vendor, a capability that its API lacks is left out", async () => {
     const names = "function_calling response_schema vision audio_input pdf_input".split(" ");
     const abilities = Object.fromEntries(names.map((name) => [`supports_${name}`, true]));
     const place = { api_base: "https://h.example", api_version: "2024-10-21" };
@@ -294,7 +294,7 @@ describe("single fields of LiteLLM's configuration", () => {
     }
   });
 
-  it("sections and figures of another type or out of range are left out", async () => {
+  it("sections and figures with a wrong type or out of range are left out", async () => {
     const price = { input_cost_per_token: true, output_cost_per_token: true };
     for (const router_settings of [
       { allowed_fails: "two", cooldown_time: -1, num_retries: 11 },
@@ -312,14 +312,14 @@ describe("single fields of LiteLLM's configuration", () => {
     }
   });
 
-  it("the vendor's usual variable is one key, stated or not", async () => {
+  it("the vendor's usual variable is one key, whether it is stated or not", async () => {
     const stated = { model: "openai/gpt-4.1-mini", api_key: "os.environ/OPENAI_API_KEY" };
     const model_list = [chat("a", { model: "openai/gpt-4.1" }), chat("b", stated)];
     const { config } = await convert({ model_list });
     assert.deepEqual(Object.keys(config.providers), ["openai"]);
   });
 
-  it("a secret in plain text gets no variable that the file names for another one", async () => {
+  it("a plain-text secret never gets a variable that the file uses for another secret", async () => {
     const model_list = ["os.environ/OPENAI_2_KEY", SECRET].map((api_key, at) =>
       chat(`m${at}`, { model: "openai/x", api_key }),
     );
@@ -329,14 +329,14 @@ describe("single fields of LiteLLM's configuration", () => {
     assert.equal(config.keys[0].key, "$GATEWAY_KEY");
   });
 
-  it("fallbacks that go in a circle end", async () => {
+  it("circular fallbacks end", async () => {
     const model_list = ["a", "b"].map((name) => chat(name, { model: `openai/${name}` }));
     const router_settings = { fallbacks: [{ a: ["b"] }, { b: ["a"] }] };
     const { a, b } = (await convert({ model_list, router_settings })).config.aliases;
     assert.deepEqual([a.models, b.models.toReversed()], Array(2).fill(["a/openai", "b/openai"]));
   });
 
-  it("fallbacks and further names of a model that is not there are left out", async () => {
+  it("fallbacks and aliases of an unknown model are left out", async () => {
     const router_settings = {
       fallbacks: [{ gone: ["m"], m: "gone" }],
       model_group_alias: { old: "gone", older: { model: 5 }, m: "m" },
@@ -382,7 +382,7 @@ describe("single fields of LiteLLM's configuration", () => {
     ]);
   });
 
-  it("of several lists of fallbacks of one name the first counts, as in LiteLLM", async () => {
+  it("of several fallback lists for one name the first applies, as in LiteLLM", async () => {
     const model_list = ["a", "b", "c"].map((name) => chat(name, { model: `openai/${name}` }));
     const router_settings = { fallbacks: [{ a: ["b"] }, { a: ["c"] }] };
     const litellm_settings = { fallbacks: [{ a: ["c"] }, { b: ["c"] }] };

@@ -1,5 +1,5 @@
-// Search over the manual: which sections are found, in which order, what is shown of them, and that
-// the command line and the admin listener give the same.
+// Search in the manual: which sections are found, in which order, what is shown of them, and that
+// the command line and the admin listener return the same.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -42,7 +42,7 @@ describe("searchPages", () => {
   for (const [situation, words, expected] of [
     ["all words, whatever their case and order", "KEY day", [BUDGETS]],
     ["all words, in another order", "day key", [BUDGETS]],
-    ["the most of the words, where none has all", "key month day", [BUDGETS]],
+    ["most of the words, if no section has all", "key month day", [BUDGETS]],
     ["none of the words", "month", []],
     ["no words", "  ", []],
     ["one word many times", "key ".repeat(5_000), [BUDGETS, "beta: Limits"]],
@@ -50,11 +50,11 @@ describe("searchPages", () => {
     ["words of the title of the page too", "alpha spend", [BUDGETS]],
     ["a word in the heading, first", "limits", ["beta: Limits", "beta: Beta"]],
     ["a word in a longer one of the heading", "budget", [BUDGETS, "beta: Limits"]],
-    ["a comment in a block of code, which is no heading", "comment", [BUDGETS]],
+    ["a comment in a code block, which is not a heading", "comment", [BUDGETS]],
   ] as const)
     it(`finds the sections with ${situation}`, () => assert.deepEqual(found(words), expected));
 
-  it("shows the line that has most of the words, without the signs of Markdown", () => {
+  it("shows the line with the most search words, without Markdown syntax", () => {
     assert.deepEqual(excerpts("spend day"), ["A key may spend 10 a day; see Beta."]);
     assert.deepEqual(excerpts("its budget"), ["key  its budget"]);
   });
@@ -94,7 +94,7 @@ describe("help --search", () => {
     });
 });
 
-it("GET /manual?search=WORDS answers with Markdown: a link to each section, and an excerpt; refuses unknown parameters", async (t) => {
+it("GET /manual?search=WORDS returns Markdown with links and excerpts, and rejects unknown parameters", async (t) => {
   const { gateway } = await startGateway(t, demo());
   const ask = (query: string) => fetch(`${gateway.adminAddress()}/manual?${query}`);
   const found = await ask("search=point%20of%20no%20return");

@@ -1,4 +1,4 @@
-// The listener for Prometheus and probes: what it answers, to whom, and where it may stand.
+// The listener for Prometheus and probes: its responses, who gets them, and where it may listen.
 
 import assert from "node:assert/strict";
 import { readdirSync, rmSync } from "node:fs";
@@ -9,7 +9,7 @@ import { folder } from "../../../support/folder.ts";
 import { until } from "../../../support/wait.ts";
 import { faultsOf } from "../faults-of.ts";
 
-/** Asks with a name that the admin listener would refuse. */
+/** A request with a host name that the admin listener would reject. */
 const HOST = { host: "gateway.example" };
 
 async function start(t: TestContext, over: object = {}) {
@@ -29,7 +29,7 @@ async function assertNotReady(listener: string, expected: string): Promise<void>
 }
 
 describe("the listener for metrics", () => {
-  it("answers /metrics and the probes without a password, nothing else, and nothing but GET", async (t) => {
+  it("serves only /metrics and the probes, without a password, and only GET", async (t) => {
     const { gateway, address } = await start(t);
     await (await gateway.chat({}, { authorization: "Bearer sk-nobody" })).text();
     const text = await (await get(`${address}/metrics`)).text();
@@ -53,19 +53,19 @@ describe("the listener for metrics", () => {
     assert.equal(posted.status, 405);
   });
 
-  it("is not ready while requests cannot be written into the books", async (t) => {
+  it("is not ready while requests cannot be written to the books", async (t) => {
     const data_dir = folder();
     const { gateway, address } = await start(t, { data_dir });
     const spend = join(data_dir, "spend");
     for (const name of readdirSync(spend)) rmSync(join(spend, name));
-    // The log looks at its files once a second. A request before that would be held back.
+    // The log checks its files once a second. A request before that would wait.
     const isReady = async () => (await get(`${address}/readyz`)).status === 200;
     await until(async () => !(await isReady()), "the loss to be noticed");
     for (const listener of [address, gateway.url])
       await assertNotReady(listener, "server_overloaded");
   });
 
-  it("is not ready while no model can be asked", async (t) => {
+  it("is not ready while no model is available", async (t) => {
     const broken = {
       providers: { lab: { dialect: "openai", base_url: "http://127.0.0.1:1" } },
       models: { "demo-chat": { provider: "lab" }, "demo-reasoner": { provider: "lab" } },
@@ -79,7 +79,7 @@ describe("the listener for metrics", () => {
     assert.equal((await get(`${address}/healthz`)).status, 200);
   });
 
-  it("may stand beyond loopback without a password, and fails the start if its port is taken", async (t) => {
+  it("may listen beyond loopback without a password, and fails the start if its port is in use", async (t) => {
     const { address } = await start(t, { admin: { metrics: { host: "0.0.0.0", port: 0 } } });
     const port = Number(new URL(address).port);
     assert.equal((await get(`http://127.0.0.1:${port}/healthz`)).status, 200);
@@ -87,7 +87,7 @@ describe("the listener for metrics", () => {
     await assert.rejects(startGateway(t, demo({ admin })), { code: "EADDRINUSE" });
   });
 
-  it("is not there without its setting", async (t) => {
+  it("does not exist without its setting", async (t) => {
     const { gateway } = await startGateway(t, demo());
     assert.ok(!gateway.announcements().some((text) => text.startsWith("metrics")));
   });

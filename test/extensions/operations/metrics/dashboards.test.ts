@@ -1,6 +1,6 @@
-// The Grafana dashboard and the alert rules of scripts: each metric and each label that they name
-// exists, error codes and kinds too, and Prometheus's own checker accepts every expression, and the
-// metrics themselves.
+// The Grafana dashboard and the alert rules in scripts: every metric, label, error code and kind
+// that they name exists, and Prometheus's own checker accepts every expression and the metrics
+// themselves.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -24,14 +24,14 @@ const rules = readFileSync("scripts/prometheus-alerts.yml", "utf8");
 const isThere = spawnSync("promtool", ["--version"]).status === 0;
 const SKIP = { skip: !isThere && "there is no promtool here" };
 
-/** Runs promtool, which must be content; returns what it says. */
+/** Runs promtool, which must succeed. Returns its output. */
 function assertChecked(args: readonly string[], input = ""): string {
   const { status, stdout, stderr } = spawnSync("promtool", args, { encoding: "utf8", input });
   assert.equal(status, 0, stdout + stderr);
   return stdout + stderr;
 }
 
-/** The series of a family, with the labels that each has. */
+/** The series of a family, with the labels of each. */
 function seriesOf([name, family]: readonly [string, Family]): [string, readonly string[]][] {
   const labels = [...(family.labels ?? []), "instance", "job"];
   if (family.type !== "histogram") return [[name, labels]];
@@ -48,7 +48,7 @@ const SERIES = new Map([
 ]);
 const METRIC = /\b(?:(?:chat_gateway|gen_ai_server|gen_ai_client)_\w+|up(?=\{))/g;
 
-/** The values that a label can have, where they are known. */
+/** The values of labels whose values are known. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   code: Object.keys(ERRORS),
   kind: Object.keys(FAULT_KINDS),
@@ -78,11 +78,11 @@ function faultsOf(expr: string): string[] {
   ];
 }
 
-/** The expressions of the rules; one may go on in further lines. */
+/** The expressions of the rules. An expression may span several lines. */
 const ruleExpressions = [...rules.matchAll(/^ {8}expr: (?:>-\n)?([\s\S]*?)(?=^ {8}\w+:)/gm)].map(
   ([, expr = ""]) => expr.replace(/\s+/g, " ").trim(),
 );
-/** An expression of the dashboard with values in the place of Grafana's variables. */
+/** An expression of the dashboard with values in place of Grafana's variables. */
 const filled = (expr: string): string =>
   expr.replaceAll("$__rate_interval", "5m").replaceAll("$instance", ".*");
 const targets: Record<"expr" | "legendFormat", string>[] = panels.flatMap(
@@ -95,7 +95,7 @@ describe("the alert rules", () => {
     assert.deepEqual(ruleExpressions.flatMap(faultsOf), []);
   });
 
-  it("show only labels that their expressions leave", () => {
+  it("use only labels that their expressions keep", () => {
     for (const rule of rules.split("- alert: ").slice(1)) {
       const shown = [...rule.matchAll(/\$labels\.(\w+)/g)].map(([, label]) => label!);
       const kept = groupedIn(rule);
@@ -110,7 +110,7 @@ describe("the alert rules", () => {
 });
 
 describe("the Grafana dashboard", () => {
-  it("names only metrics, labels and values that exist, also in its legends", () => {
+  it("names only existing metrics, labels and values, also in its legends", () => {
     const faults = targets.flatMap(({ expr, legendFormat }) => {
       const shown = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => label!);
       return [
@@ -123,13 +123,13 @@ describe("the Grafana dashboard", () => {
     assert.deepEqual(faults, []);
   });
 
-  it("shows every metric that there is", () => {
+  it("shows every existing metric", () => {
     const all = targets.map(({ expr }) => expr).join();
     const hidden = Object.keys(FAMILIES).filter((name) => !all.includes(name));
     assert.deepEqual(hidden, []);
   });
 
-  it("has panels with ids of their own, side by side", () => {
+  it("has panels with unique ids, which do not overlap", () => {
     assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
     const places = panels.map(({ gridPos: { x, y } }) => `${x} ${y}`);
     assert.equal(new Set(places).size, panels.length);
@@ -151,7 +151,7 @@ describe("the Grafana dashboard", () => {
     const errors = panels.find(({ title }) => title === "Errors")!;
     const series = 'chat_gateway_requests_total{path="/v1/chat/completions",status="200"}';
     const evaluated = { expr: filled(errors.targets[0].expr), eval_time: "10m" };
-    /** The samples that the panel has, if ten minutes of requests were counted like this. */
+    /** The expected samples of the panel if ten minutes of requests have these counts. */
     const expected = (values: string, samples: readonly object[]) => ({
       interval: "1m",
       input_series: [{ series, values }],
@@ -165,10 +165,10 @@ describe("the Grafana dashboard", () => {
 });
 
 it(
-  "promtool check metrics is silent about all families, after traffic of every kind",
+  "promtool check metrics reports nothing about any family, after traffic of every kind",
   SKIP,
   async (t) => {
-    // A reader that is behind for good: whatever the diagnostics say is dropped, and counted.
+    // A reader that never catches up: the diagnostics are dropped and counted.
     const behind = new Writable({ write: () => undefined });
     behind.write("x".repeat(9e6));
     const provider = await startProvider(t, answerWith(500));

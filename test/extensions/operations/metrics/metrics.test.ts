@@ -1,5 +1,5 @@
-// GET /metrics: its families, what is so at the moment, what its labels hold, and its counts after
-// traffic whose every request is known.
+// GET /metrics: its families, current values, label values, and its counts after traffic of which
+// every request is known.
 
 import assert from "node:assert/strict";
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -21,7 +21,7 @@ import { waitFor, within } from "../../../support/wait.ts";
 import { identity, scrape } from "./read-metrics.ts";
 
 describe("metrics", () => {
-  it("before any traffic: every family with its help and kind, and what is so at the moment", async (t) => {
+  it("before any traffic: every family with help and type, and current values", async (t) => {
     const gw = await startGateway(t, demo());
     const { families, read } = await scrape(gw);
     const typesOf = (all: Iterable<[string, { readonly type: string }]>) =>
@@ -34,7 +34,7 @@ describe("metrics", () => {
     assert.deepEqual(states, { "demo-chat": 0, "demo-reasoner": 0 });
     const delays = read("chat_gateway_event_loop_delay_seconds", "quantile");
     assert.deepEqual(Object.keys(delays).sort(), ["0.5", "0.99", "1"]);
-    // Those who look are not counted.
+    // Reading the metrics is not counted.
     for (const [name, { type, samples }] of (await scrape(gw)).families)
       if (type !== "gauge" && type !== "summary") assert.deepEqual(samples, [], name);
   });
@@ -54,7 +54,7 @@ describe("metrics", () => {
     assert.deepEqual(read("chat_gateway_attempts_total", "outcome"), { cancelled: 1 });
   });
 
-  it("names of models with quotes, backslashes, line ends and more are what they are", async (t) => {
+  it("names of models may contain quotes, backslashes, line ends and more", async (t) => {
     const names = ['q"uote', "back\\slash", "new\nline", "\\n", "a,b={}", "__proto__x"];
     names.push("日本語 \u2028", "tab\there", "car\rriage", "bell\u0007");
     const behaviours = Object.fromEntries(names.map((name) => [name, speak("Fine.")]));
@@ -69,7 +69,7 @@ describe("metrics", () => {
   });
 
   const ROUNDS = LONG ? 1_000 : 40;
-  it(`${ROUNDS} unknown paths, models and keys make no label: only accounts are named, and what is told stays bounded`, async (t) => {
+  it(`${ROUNDS} unknown paths, models and keys create no label: only accounts are named, and the output is bounded`, async (t) => {
     const { gw, ask } = await priced(t, { m: speak("Fine.") });
     const round = async (mark: string) => {
       const headers = { "x-request-id": `canary-id-${mark}` };
@@ -101,7 +101,7 @@ describe("metrics", () => {
     assert.equal(requests["other | 404 | "], ROUNDS + 4);
   });
 
-  it("the event loop's delay is told in seconds, and is that since it was last looked at", async (t) => {
+  it("the event loop's delay is in seconds, since the previous read", async (t) => {
     const gw = await startGateway(t, demo());
     const delay = async () =>
       (await scrape(gw)).read("chat_gateway_event_loop_delay_seconds", "quantile");
@@ -109,10 +109,10 @@ describe("metrics", () => {
     beat.enable();
     t.after(() => beat.disable());
     let late = await delay();
-    // The gateway's history may have taken the figures just before, and so begun them anew.
+    // The gateway's history may have read the figures just before, which reset them.
     for (let tries = 0; tries < 5 && !(late["1"]! >= 0.2); tries += 1) {
-      // A monitor measures from its next look at the clock on. This one was reset after the
-      // gateway's, so when it has looked twice, both measure.
+      // A monitor measures from its next clock reading. This one was reset after the gateway's, so
+      // once it has measured twice, both measure.
       beat.reset();
       await waitFor(() => beat.count >= 2, "two looks at the clock");
       for (const end = performance.now() + 300; performance.now() < end; );
@@ -120,7 +120,7 @@ describe("metrics", () => {
       late = await delay();
     }
     assert.ok(late["1"]! >= 0.2 && late["1"]! < 60, JSON.stringify(late));
-    // The figures hold also if hardly any time has passed since they were taken.
+    // The figures are also valid if almost no time has passed since they were read.
     const { "0.5": median, "0.99": most, "1": all } = await delay();
     assert.ok(median! >= 0 && most! >= median! && all! >= most!);
   });
@@ -128,7 +128,7 @@ describe("metrics", () => {
 
 const CHAT = "/v1/chat/completions";
 const SERVED = ["gen_ai_provider_name", "gen_ai_response_model"];
-/** How often each model has served, by its name, and by those that its provider has too. */
+/** How often each model has served, by its own name and by its provider's names for it. */
 const SERVINGS = { whole: 3, free: 1, pieces: 1, good: 1 };
 const FIRSTS = { "lab | whole": 3, "other | free": 1, "lab | pieces": 1, "other | good": 1 };
 
@@ -215,7 +215,7 @@ const EXPECTED: readonly (readonly [string, readonly string[], Record<string, nu
   ],
 ];
 
-/** A stream whose pieces come one after the other, each when the one before it has been read. */
+/** A stream whose pieces are sent one by one, each after the previous one has been read. */
 async function readPieces({ gw, provider }: Awaited<ReturnType<typeof priced>>): Promise<void> {
   const asked = provider.asked.length;
   const response = await gw.chat({ model: "pieces", stream: true, messages: user("hi") });
@@ -237,7 +237,7 @@ async function readPieces({ gw, provider }: Awaited<ReturnType<typeof priced>>):
 
 async function startPriced(t: TestContext) {
   const second = await startProvider(t, { good: speak("Rescued.") });
-  /** The first piece at once, the others when the test says. */
+  /** The first piece is sent at once, the others when the test sends them. */
   const pieces = stream([chunk({ role: "assistant", content: "p0 " })], "open");
   const over = {
     providers: { other: { dialect: "openai", base_url: second.url } },
@@ -255,7 +255,7 @@ async function startPriced(t: TestContext) {
   return priced(t, { whole: speak("A whole reply."), pieces, bad: status(500) }, over);
 }
 
-it("metrics have every count exactly, and tokens and cost to the last digit", async (t) => {
+it("metrics have every count, token and cost exactly", async (t) => {
   const site = await startPriced(t);
   const { gw, ask } = site;
   const tight = { authorization: "Bearer sk-tight" };
@@ -280,7 +280,7 @@ it("metrics have every count exactly, and tokens and cost to the last digit", as
   const { read } = await scrape(gw);
   for (const [name, labels, expected] of EXPECTED)
     assert.deepEqual(read(name, ...labels), expected, name);
-  // What took time, took it: the sums are seconds.
+  // The sums are in seconds: the measured times are not zero.
   const [seconds] = Object.values(read("chat_gateway_time_between_chunks_seconds_sum"));
   assert.ok(seconds! > 0 && seconds! < 60, `${seconds}`);
   const { free: _, ...paid } = SERVINGS;

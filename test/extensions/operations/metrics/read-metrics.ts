@@ -1,4 +1,4 @@
-// GET /metrics, read strictly: https://prometheus.io/docs/instrumenting/exposition_formats/
+// Reads GET /metrics strictly: https://prometheus.io/docs/instrumenting/exposition_formats/
 
 import assert from "node:assert/strict";
 import type { RunningGateway } from "../../../support/gateway.ts";
@@ -30,10 +30,7 @@ function parseSample(line: string) {
 export const identity = ({ name, labels }: Sample): string =>
   JSON.stringify([name, [...labels].sort()]);
 
-/**
- * All families by name. Each has its HELP, then its TYPE, then its samples, and nothing of it comes
- * later.
- */
+/** All families by name. Each has HELP, then TYPE, then its samples, all in one place. */
 function parse(text: string): Map<string, Family> {
   assert.ok(text.startsWith("# HELP ") && text.endsWith("\n"));
   const families = new Map<string, Family>();
@@ -57,7 +54,7 @@ function parse(text: string): Map<string, Family> {
   return families;
 }
 
-/** Per set of labels: buckets that rise to +Inf, whose counts only grow to the count of all. */
+/** For each set of labels: buckets ascend to +Inf, and counts never decrease up to the total. */
 function assertHistogram(name: string, samples: readonly Sample[]): void {
   const rowOf = ({ labels }: Sample): string =>
     JSON.stringify([...labels].filter(([label]) => label !== "le").sort());
@@ -89,7 +86,7 @@ export async function scrape({ gateway }: RunningGateway) {
     text,
     families,
     samples: all,
-    /** The values of one family's samples of this name, by the values of these labels. */
+    /** The values of a family's samples with this name, by the values of these labels. */
     read(name: string, ...of: readonly string[]): Record<string, number> {
       const samples = all.filter((sample) => sample.name === name);
       const keyOf = (labels: Sample["labels"]) => of.map((label) => labels.get(label)).join(" | ");

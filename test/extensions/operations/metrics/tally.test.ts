@@ -1,6 +1,6 @@
-// The tally of a process: which accounts have errors of their own in GET /metrics, what bounds the
-// families of the console, the kinds of a provider's faults; and the growth of all processes from
-// look to look, of which no sum falls when one dies, is late, or comes twice.
+// The tally of a process: which accounts have their own errors in GET /metrics, the limits of the
+// console's families, the kinds of a provider's faults; and the sums of all processes' growth,
+// which never decrease when a process dies or is late, or when a report is repeated.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -15,7 +15,7 @@ import * as tallies from "../../../../src/extensions/operations/metrics/tally.ts
 
 const REQUESTS = "chat_gateway_requests_total";
 
-/** A tally with so many rows in a family of the console. */
+/** A tally with this many rows in a family of the console. */
 function tallyOf(rows: number): tallies.Tally {
   const tally: tallies.Tally = new Map();
   for (let at = 0; at < rows; at += 1) tallies.count(tally, "key", ["requests", `key ${at}`]);
@@ -23,7 +23,7 @@ function tallyOf(rows: number): tallies.Tally {
 }
 
 describe("the tally of a process", () => {
-  it("the first 1,000 accounts with errors are named, and all further ones are `other`", () => {
+  it("names the first 1,000 accounts with errors, and counts all others as `other`", () => {
     const tally: tallies.Tally = new Map();
     const observer = startCounting(tally);
     const refuse = (account: string) =>
@@ -40,7 +40,7 @@ describe("the tally of a process", () => {
     assert.deepEqual(["account-7", "account-999", "other"].map(countOf), [2, 1, 5]);
   });
 
-  it("grows by what was counted since a copy, in histograms too; what fell began anew", () => {
+  it("grows by what was counted since a copy, in histograms too; a decrease means a restart", () => {
     const name = "gen_ai_server_time_to_first_token_seconds";
     const grown = (now: tallies.Tally, before: tallies.Tally | undefined) =>
       tallies
@@ -64,7 +64,7 @@ describe("the tally of a process", () => {
     assert.equal(grown(tally, undefined).length, 3);
   });
 
-  it("of a full family of the console the first 5,000 rows stay, and one has all others", () => {
+  it("of a full console family keeps the first 5,000 rows, and one row for all others", () => {
     const tally = tallyOf(5_005);
     tallies.count(tally, "key", ["requests", "key 7"]);
     const rows = tallies.rowsIn(tally, "key");
@@ -73,7 +73,7 @@ describe("the tally of a process", () => {
     assert.deepEqual(some, ["key 0: 1", "key 7: 2", "key 4999: 1", "undefined: 5"]);
   });
 
-  it("drops rows that are idle for 8 reports, if the family is more than half full", () => {
+  it("drops rows that are idle for 8 reports if the family is more than half full", () => {
     const left = (rows: number) => {
       const tally = tallyOf(rows);
       for (let report = 1; report <= 9; report += 1) {
@@ -96,7 +96,9 @@ describe("the tally of a process", () => {
   });
 });
 
-/** The report of a process that has counted so many requests, and dropped so many lines. */
+/**
+ * The report of a process that counted this many requests and dropped this many access log lines.
+ */
 function reportOf(process: string, requests: number, access = 0): Report {
   const tally: tallies.Tally = new Map();
   for (let at = 0; at < requests; at += 1) {
@@ -122,8 +124,8 @@ function bench() {
   };
 }
 
-describe("the sums of what all processes grow by", () => {
-  it("keep what a process has counted that is late or dead", () => {
+describe("the sums of all processes' growth", () => {
+  it("keep the counts of a late or dead process", () => {
     const take = bench();
     assert.deepEqual(take(reportOf("a", 3, 1), reportOf("b", 4, 10)), [7, 11]);
     assert.deepEqual(take(reportOf("a", 5, 1)), [9, 11], "b is late");
@@ -131,14 +133,14 @@ describe("the sums of what all processes grow by", () => {
     assert.deepEqual(take(reportOf("a", 5, 1), reportOf("c", 1, 1)), [12, 14], "b has died");
   });
 
-  it("have no row of a log that has dropped nothing, and count the same report once", () => {
+  it("have no row for a log that dropped nothing, and count a repeated report once", () => {
     const take = bench();
     const report = reportOf("a", 2);
     assert.deepEqual(take(report), [2, undefined]);
     assert.deepEqual(take(report), [2, undefined]);
   });
 
-  it("keep all of many that have died, and what one counts that outlives them", () => {
+  it("keep the counts of many dead processes, and of one that outlives them", () => {
     const take = bench();
     for (let dead = 1; dead <= 1_100; dead += 1) {
       const sums = take(reportOf(`dead ${dead}`, 2, 1), reportOf("a", 7, 1));
@@ -168,13 +170,13 @@ describe("the kind of a provider's fault", () => {
       assert.equal(faultKind({ model: "m", provider: "p", outcome, status, duration_ms: 1 }), kind);
     });
 
-  it("has a case here for each kind that there is", () => {
+  it("is tested here for every kind", () => {
     const kinds = new Set(CASES.map(([, , kind]) => kind));
     assert.deepEqual([...kinds].sort(), Object.keys(FAULT_KINDS).sort());
   });
 
   for (const outcome of ["completed", "cancelled", "internal_error", "server_overloaded"])
-    it(`of an attempt that ended as ${outcome} is none`, () => {
+    it(`does not exist for an attempt that ended as ${outcome}`, () => {
       const attempt = { model: "m", provider: "p", outcome, duration_ms: 1 };
       assert.equal(faultKind(attempt), undefined);
     });

@@ -1,5 +1,5 @@
-// `status` and `top`: what they say of a running gateway, how they find it, and whom they trust;
-// and a terminal's whole screen.
+// `status` and `top`: what they print about a running gateway, how they find it, and whom they
+// trust; and a terminal's full screen.
 
 import assert from "node:assert/strict";
 import http from "node:http";
@@ -21,7 +21,7 @@ import type { Scope } from "../../../support/scope.ts";
 import { waitFor, within } from "../../../support/wait.ts";
 import { outputOf } from "../../../support/command.ts";
 
-/** A gateway with the models `good` and `bad`, and the file of its configuration. */
+/** A gateway with the models `good` and `bad`, and its configuration file. */
 async function running(t: Scope, over: object = {}, deps: GatewayDeps = {}, env = {}) {
   const { url } = await startProvider(t, {
     good: answers(200, completion({ content: "Hello." })),
@@ -46,7 +46,7 @@ const fileFor = (port: number, over: object = {}): string =>
   configFile({ providers: {}, models: {}, admin: { port, ...over } });
 
 describe("status", () => {
-  it("of a healthy gateway: a sentence, figures, models and accounts, exit 0; for programs all that the listener says", async (t) => {
+  it("of a healthy gateway: a sentence, figures, models and accounts, exit 0; for programs everything", async (t) => {
     const { file, ask, port } = await running(t);
     await ask("good");
     const stdout = outputOf(await status(file));
@@ -73,7 +73,7 @@ describe("status", () => {
     assert.deepEqual([said.address, models.length], [`http://127.0.0.1:${port}`, 2]);
   });
 
-  it("of one with a failing model: which, until when, in the provider's words, exit 1; healthy when it may be asked again", async (t) => {
+  it("of a gateway with a failing model: which one, until when, the provider's message, exit 1; healthy once it may be tried again", async (t) => {
     const clock = { now: 0 };
     const { file, ask, gateway } = await running(t, {}, { monotonic: () => clock.now });
     const assertState = async (bad: number) => {
@@ -95,7 +95,7 @@ describe("status", () => {
     await assertState(1);
   });
 
-  it("of one with a model whose provider is overloaded: until when, exit 1", async (t) => {
+  it("of a gateway with an overloaded provider: until when, exit 1", async (t) => {
     const models = { bad: { upstream_model: "busy" } };
     const { file, ask } = await running(t, { models }, { monotonic: () => 0 });
     await ask("bad");
@@ -105,7 +105,7 @@ describe("status", () => {
     assert.match(stdout, /^ {2}bad +lab +is overloaded: next try in 30 s /m);
   });
 
-  it("of one that refuses an account: whose requests, how many of all its keys, why", async (t) => {
+  it("of a gateway that rejects an account: which one, how many requests over all keys, why", async (t) => {
     const { file, chat } = await running(t, {
       accounts: { acme: { rpm: 0 } },
       keys: [KEY, "sk-of-the-same-account"].map((key) => ({ account: "acme", key })),
@@ -121,7 +121,7 @@ describe("status", () => {
     assert.deepEqual(JSON.parse((await status(file, "--json")).stdout).refusals, refusals);
   });
 
-  it("where no gateway runs: says so, exit 1, also for programs", async () => {
+  it("without a running gateway: says so, exit 1, for programs too", async () => {
     const port = await freePort();
     const file = fileFor(port);
     const address = `http://127.0.0.1:${port}`;
@@ -132,13 +132,13 @@ describe("status", () => {
     assert.deepEqual(forPrograms, { healthy: false, sentence, address });
   });
 
-  it("with admin.port 0 cannot find a gateway, and says why", async () => {
+  it("with admin.port 0: cannot find a gateway, and says why", async () => {
     const { code, stderr } = await status(fileFor(0));
     assert.equal(code, 1);
     assert.match(stderr, /^chat-gateway: admin\.port is 0, any that is free: state one/);
   });
 
-  it("of something else on the port: says that it is no gateway", async (t) => {
+  it("of another program on the port: says that it is not a gateway", async (t) => {
     for (const answer of ["hello", '{"models":[],"limits":{"accounts":[]}}']) {
       const server = http.createServer((_, res) => res.end(answer));
       const { port } = new URL(await listening(t, server));
@@ -149,7 +149,7 @@ describe("status", () => {
 });
 
 describe("the admin listener with a password", () => {
-  it("is asked with admin.password, and not told of another secret", async (t) => {
+  it("is read with admin.password, and gets no other secret", async (t) => {
     const env = { ADMIN_PASSWORD: "secret-of-the-test" };
     const { file } = await running(t, { admin: { password: "$ADMIN_PASSWORD" } }, {}, env);
     const right = await runHere(["status", "--config", file], { env });
@@ -161,7 +161,7 @@ describe("the admin listener with a password", () => {
     assert.match(unset.stdout, hint);
   });
 
-  it("over TLS is asked, if it has the configured certificate, and else gets no password", async (t) => {
+  it("over TLS is read if it has the configured certificate, and otherwise gets no password", async (t) => {
     const own = certificate();
     const admin = { password: "secret-of-the-test", tls: own };
     const { file, port } = await running(t, { admin });
@@ -173,7 +173,7 @@ describe("the admin listener with a password", () => {
   });
 });
 
-/** `top` on a terminal, and what it has printed so far. */
+/** `top` on a terminal, and its output so far. */
 function onTerminal(file: string) {
   const stdin = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => stdin });
   let screen = "";
@@ -183,7 +183,7 @@ function onTerminal(file: string) {
 }
 
 describe("top", () => {
-  it("that is piped, or with --once: what status says, once, as plain text", async (t) => {
+  it("piped, or with --once: prints the output of status once, as plain text", async (t) => {
     const { file, ask } = await running(t);
     await ask("good");
     await ask("bad");
@@ -195,26 +195,26 @@ describe("top", () => {
       const stdout = outputOf(await runHere(["top", ...more, "--config", file], { isTerminal }));
       assert.match(stdout, /^chat-gateway at http:\/\/127\.0\.0\.1:\d+\nnot healthy: bad fails/);
       assert.match(stdout, /15 minutes: 2; ok 1, 429 0, other 4xx 0, 5xx 1;/);
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: that there is none is the point
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: the test asserts their absence
       assert.doesNotMatch(stdout, /\u001b/);
     }
   });
 
-  it("on a terminal: takes the screen, goes on by itself, ends with q and gives the screen back", async (t) => {
+  it("on a terminal: takes the screen, refreshes itself, ends with q and restores the screen", async (t) => {
     const { file, ask } = await running(t);
     const { stdin, end, screen } = onTerminal(file);
     await waitFor(() => screen().includes("healthy: 2 models"), "the first view");
     assert.match(screen(), /last 15 minutes: 0;/);
     await ask("good");
     await waitFor(() => screen().includes("last 15 minutes: 1;"), "the second view");
-    stdin.write("x"); // which is no key of it
+    stdin.write("x"); // not a key of `top`
     stdin.write("q");
     assert.equal((await within(end, "the end after q")).code, 0);
     assert.ok(screen().startsWith("\u001b[?1049h\u001b[?25l\u001b[?7l"), "without wrapping");
     assert.ok(screen().endsWith("\u001b[?7h\u001b[?25h\u001b[?1049l"));
   });
 
-  it("goes on while no gateway answers, and says so", async () => {
+  it("continues while no gateway responds, and says so", async () => {
     const file = fileFor(await freePort());
     const { stdin, end, screen } = onTerminal(file);
     await waitFor(() => screen().includes("no gateway answers at"), "the fault");
@@ -226,7 +226,7 @@ describe("top", () => {
   });
 });
 
-/** A terminal of this size, with a keyboard that tells whether it is in raw mode. */
+/** A terminal of this size, whose keyboard reports whether it is in raw mode. */
 function bench(size: object) {
   const stdout = Object.assign(new PassThrough({ encoding: "utf8" }), { isTTY: true, ...size });
   const heard: string[] = [];
@@ -242,7 +242,7 @@ function bench(size: object) {
 }
 
 describe("a screen", () => {
-  it("shows no more than fits, and again when it has another size", () => {
+  it("shows no more than fits, and redraws after a resize", () => {
     const { screen, stdout, written } = bench({ columns: 5, rows: 2 });
     screen.show(["one two", "three", "four"]);
     assert.equal(written(), "\u001b[Hone t\u001b[K\r\nthree\u001b[K\u001b[J");
@@ -250,13 +250,13 @@ describe("a screen", () => {
     assert.equal(written(), "\u001b[Hone\u001b[K\r\nthr\u001b[K\u001b[J");
   });
 
-  it("has a usual size where the terminal says none", () => {
+  it("has a default size if the terminal reports none", () => {
     const { screen, written } = bench({ columns: 0, rows: 0 });
     screen.show(Array(30).fill("x".repeat(100)));
     assert.deepEqual([written().split("\r\n").length, written().length], [24, 0]);
   });
 
-  it("hears keys while it is open, and nothing afterwards", () => {
+  it("reads keys while it is open, and not afterwards", () => {
     const { screen, stdout, stdin, heard, written, isRaw } = bench({ columns: 80, rows: 24 });
     assert.ok(isRaw());
     stdin.emit("data", Buffer.from("aé"));

@@ -1,5 +1,5 @@
-// Spans on their way to the collector: batches, bounds, retries and the end, by a clock that the
-// test moves.
+// Spans sent to the collector: batches, limits, retries and shutdown, on a clock that the test
+// moves.
 
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
@@ -28,7 +28,7 @@ const later = (afterMs?: number): SendResult => ({
   afterMs,
 });
 
-/** A collector that answers when the test says, or by `answers`, the last of which stays. */
+/** A collector that answers when the test says, or with `answers`, repeating the last. */
 function bench(...answers: readonly SendResult[]) {
   const clock = createFakeClock();
   const batches: (readonly string[])[] = [];
@@ -66,7 +66,7 @@ function bench(...answers: readonly SendResult[]) {
 }
 
 describe("spans for the collector", () => {
-  it("wait for others, and no longer than the delay", async () => {
+  it("are sent together after a delay", async () => {
     const { sizes, add, advance, report, clock } = bench(SENT);
     await add(3);
     await advance(DELAY_MS - 1);
@@ -77,7 +77,7 @@ describe("spans for the collector", () => {
     assert.equal(clock.pending(), 0);
   });
 
-  it("leave nothing behind on a signal that outlives their batch", async (t) => {
+  it("leave no listener on a signal that outlives their batch", async (t) => {
     const { add, advance } = bench(SENT);
     const any = t.mock.method(AbortSignal, "any");
     await add(1);
@@ -85,7 +85,7 @@ describe("spans for the collector", () => {
     assert.equal(any.mock.callCount(), 0, "Node 22 keeps what it makes");
   });
 
-  it("go at once when a batch is full, one batch at a time; the rest waits for others", async () => {
+  it("are sent at once when a batch is full, one batch at a time; the rest waits for the delay", async () => {
     const { sizes, add, answer, advance, report } = bench();
     await add(2 * BATCH + 10);
     assert.deepEqual(sizes(), [BATCH]);
@@ -98,7 +98,7 @@ describe("spans for the collector", () => {
     assert.deepEqual(report(), { sent: 2 * BATCH + 10, dropped: 0 });
   });
 
-  it("beyond the bound are dropped, counted, and told at once and then once a minute", async () => {
+  it("beyond the limit are dropped and counted, which is reported at once and then once a minute", async () => {
     const { told, logged, add, answer, advance, report, clock, exporter } = bench();
     await add(MAX_HELD + 7);
     assert.deepEqual(report(), { sent: 0, dropped: 7 });
@@ -118,7 +118,7 @@ describe("spans for the collector", () => {
     assert.equal(clock.pending(), 0);
   });
 
-  it("are sent again while the collector cannot take them, and others are dropped beyond the bound", async () => {
+  it("are sent again while the collector is unavailable, and further ones beyond the limit are dropped", async () => {
     const { sizes, add, advance, report, told } = bench(later(), later(), later(), SENT);
     await add(1);
     await advance(DELAY_MS);
@@ -132,7 +132,7 @@ describe("spans for the collector", () => {
     assert.deepEqual(report(), { sent: MAX_HELD, dropped: 1 });
   });
 
-  it("are sent again when the collector says, after a second to ten minutes, however many came", async () => {
+  it("are sent again when the collector asks, after one second to ten minutes, however many arrived", async () => {
     const answers = [later(30_000), later(MAX_WAIT_MS * 9), later(0), SENT];
     const { sizes, add, advance } = bench(...answers);
     await add(1);
@@ -150,7 +150,7 @@ describe("spans for the collector", () => {
     assert.deepEqual(sizes(), [1, BATCH, BATCH, BATCH]);
   });
 
-  it("that the collector refuses or rejects are dropped, whatever number it says; others go on", async () => {
+  it("that the collector rejects are dropped, whatever count it returns; others are still sent", async () => {
     const rejecting = (rejected: number): SendResult => ({ rejected, detail: "" });
     const { add, advance, report } = bench(REFUSED, SENT, rejecting(2), rejecting(1e9));
     for (const [count, sent, dropped] of [
@@ -165,7 +165,7 @@ describe("spans for the collector", () => {
     }
   });
 
-  it("have a deadline for the collector's answer", async () => {
+  it("have a timeout for the collector's response", async () => {
     const { sizes, add, advance } = bench();
     await add(1);
     for (const ms of [DELAY_MS, SEND_MS, RETRY_MS, DELAY_MS]) await advance(ms);
@@ -185,7 +185,7 @@ describe("the end of the process", () => {
     assert.equal(clock.pending(), 0);
   });
 
-  it("gives a collector that is silent two seconds, then drops and tells", async () => {
+  it("gives a silent collector two seconds, then drops and reports the spans", async () => {
     const { sizes, logged, add, advance, exporter, clock } = bench();
     await add(BATCH + 3);
     const closed = exporter.close();

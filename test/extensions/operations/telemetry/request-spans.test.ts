@@ -1,5 +1,5 @@
-// The spans of chat requests, read by the strict reader of the protocol: one a request, one an
-// attempt, what they say, and what they never say.
+// The spans of chat requests, parsed by the strict reader of the protocol: one per request, one per
+// attempt, what they contain, and what they never contain.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -23,11 +23,11 @@ const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT = "00f067aa0ba902b7";
 const VALID = `00-${TRACE}-${PARENT}-01`;
 const [SERVER, CLIENT] = [2, 3]; // the kinds of spans
-const ERROR = 2; // the status of one
+const ERROR = 2; // a span's status
 
 const envelope = createEnvelope({ "service.name": "test" });
 
-/** What both spans say of a request that the model `m` has served. */
+/** The attributes in both spans of a request that the model `m` has served. */
 const SERVED = {
   "gen_ai.operation.name": "chat",
   "gen_ai.provider.name": "lab",
@@ -71,7 +71,7 @@ const isChild = (request: ReadSpan, span: ReadSpan): boolean =>
   span.parentSpanId === request.spanId && span.traceId === request.traceId;
 
 describe("the span of a request", () => {
-  it("says who asked for what, who served, what it used and how it ended", async (t) => {
+  it("states who requested what, who served it, what it used and how it ended", async (t) => {
     const { ask } = await bench(t, speak("Fine."));
     const { request, attempts } = await ask({}, { "x-request-id": "my-request" });
     const { kind, name, parentSpanId, resource } = request;
@@ -98,10 +98,10 @@ describe("the span of a request", () => {
     ["model_not_found", 404, [0], speak("Fine."), { model: "nowhere" }, {}],
     ["invalid_type", 400, [0], speak("Fine."), { messages: 1 }, {}],
     ["upstream_error", 503, [ERROR, ERROR], status(500), {}, {}],
-    // The client saw the status 200 of the stream that broke off.
+    // The client saw status 200 of the stream that broke.
     ["upstream_error", 200, [ERROR, ERROR], cut, { stream: true }, {}],
   ] as const)
-    it(`of ${code} with status ${http} is ${failed[0] === ERROR ? "a" : "no"} failure`, async (t) => {
+    it(`of ${code} with status ${http} ${failed[0] === ERROR ? "has" : "has no"} error status`, async (t) => {
       const { ask } = await bench(t, behaviour);
       const { spans, request } = await ask(body, headers);
       assert.equal(request.attributes["error.type"], code);
@@ -110,7 +110,7 @@ describe("the span of a request", () => {
       assert.equal("gen_ai.usage.output_tokens" in request.attributes, http === 200);
     });
 
-  it("cuts what clients can make long, and repairs what is no text", async (t) => {
+  it("truncates long values from clients, and repairs invalid text", async (t) => {
     const { ask } = await bench(t, speak("Fine."));
     const { request } = await ask({ model: `\ud800${"x".repeat(5_000)}` });
     assert.equal(request.attributes["gen_ai.request.model"], `\ufffd${"x".repeat(511)}`);
@@ -118,7 +118,7 @@ describe("the span of a request", () => {
 });
 
 describe("the span of an attempt", () => {
-  it("is a child of its request's, and says whom it asked", async (t) => {
+  it("is a child of its request's span, and names the tried model", async (t) => {
     const { ask } = await bench(t, speak("Fine."));
     const { request, attempts } = await ask();
     const [attempt] = attempts as [ReadSpan];
@@ -133,7 +133,7 @@ describe("the span of an attempt", () => {
     assert.ok(attempt.start >= request.start && attempt.end <= request.end);
   });
 
-  it("stands for each attempt of a fallback, and only the one that served has usage", async (t) => {
+  it("exists for each attempt of a fallback, and only the serving one has usage", async (t) => {
     const aliases = { any: { models: ["bad", "m"] } };
     const { ask } = await bench(t, { bad: status(500), m: speak("Fine.") }, { aliases });
     const { request, attempts } = await ask({ model: "any", stream: true });
@@ -155,7 +155,7 @@ describe("the span of an attempt", () => {
     );
   });
 
-  it("has the id that its provider was told, also after retries", async (t) => {
+  it("has the id sent to its provider, also after retries", async (t) => {
     const over = { retry: { max_retries: 2, backoff_ms: 1 } };
     const { ask, provider } = await bench(t, status(500), over);
     const { request, attempts } = await ask();
@@ -166,7 +166,7 @@ describe("the span of an attempt", () => {
   });
 });
 
-it("the content of a request is in no span: neither messages, nor replies, nor what a provider says of them", async (t) => {
+it("no span has content: neither messages, nor replies, nor a provider's messages about them", async (t) => {
   const words = { error: { message: "canary-refusal: you said canary-question" } };
   const { ask, texts } = await bench(t, { m: speak("canary-reply"), bad: status(400, words) });
   const body = {
@@ -180,8 +180,8 @@ it("the content of a request is in no span: neither messages, nor replies, nor w
   assert.doesNotMatch(texts.join(), /canary|sk-/);
 });
 
-describe("a trace that the client began", () => {
-  it("has the request as its part, also a refused one, and is handed on with its state", async (t) => {
+describe("a trace begun by the client", () => {
+  it("includes the request, even a rejected one, and is passed on with its state", async (t) => {
     const { ask, provider } = await bench(t, speak("Fine."));
     const headers = { traceparent: VALID, tracestate: "vendor=opaque" };
     const { request, attempts } = await ask({}, headers);
@@ -195,7 +195,7 @@ describe("a trace that the client began", () => {
     assert.deepEqual([traceparent, tracestate], told);
   });
 
-  it("and does not record gets no span, and is handed on with the same flags", async (t) => {
+  it("that is not recorded gets no span, and is passed on with the same flags", async (t) => {
     const { gateway, provider, texts } = await bench(t, speak("Fine."));
     const headers = { traceparent: `00-${TRACE}-${PARENT}-00`, tracestate: "a=1" };
     await (await gateway.chat({ model: "m", messages: user("hi") }, headers)).text();

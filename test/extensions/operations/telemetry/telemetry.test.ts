@@ -1,5 +1,5 @@
-// The whole way over real sockets: from the configuration to a collector that reads strictly, and
-// what the gateway does without one.
+// The complete path over real sockets: from the configuration to a strict collector, and the
+// gateway without a collector.
 
 import { install } from "../../../../src/core/extension/install.ts";
 import { moments } from "../../../../src/core/extension/places.ts";
@@ -19,13 +19,13 @@ import { faultsOf } from "../faults-of.ts";
 
 const KEYS = { OTLP_TOKEN: "token-0123456789" };
 
-/** A collector takes requests as a provider does. */
+/** A collector accepts requests like a provider. */
 const startCollector = (t: TestContext, answer = provided.status(200)) =>
   provided.startProvider(t, answer);
 
 const spansIn = ({ body }: provided.Asked) => readSpans(JSON.stringify(body));
 
-/** A gateway, of whose provider and collector the test knows what they are told. */
+/** A gateway whose provider and collector record their requests. */
 async function site(t: TestContext, answer?: provided.Behaviour, over: object = {}) {
   const { asked: posted, url: endpoint } = await startCollector(t, answer);
   const provider = await provided.startProvider(t, provided.speak("Fine."));
@@ -39,7 +39,7 @@ async function site(t: TestContext, answer?: provided.Behaviour, over: object = 
 }
 
 describe("a gateway with a collector", () => {
-  it("sends what it holds when it closes, with its headers, and says how much that was", async (t) => {
+  it("sends pending spans when it closes, with their headers, and reports how many", async (t) => {
     const { posted, ask, gateway, access } = await site(t);
     for (const stream of [true, false]) await ask({ stream });
     await waitFor(() => access.length === 2, "the end of both requests");
@@ -58,7 +58,7 @@ describe("a gateway with a collector", () => {
     assert.deepEqual([sent, dropped], [4, 0]);
   });
 
-  it("answers its clients as ever while the collector is away, and shows what it drops", async (t) => {
+  it("serves its clients as usual while the collector is down, and shows dropped spans", async (t) => {
     const { ask, gateway, diagnostics } = await site(t, provided.status(400));
     assert.match(await ask(), /Fine\./);
     const admin = gateway.adminAddress();
@@ -72,7 +72,7 @@ describe("a gateway with a collector", () => {
     assert.deepEqual([told?.["spans"], told?.["detail"]], [2, detail]);
   });
 
-  it("leaves the host of a provider out in which a secret stands", async (t) => {
+  it("omits a provider's host that contains a secret", async (t) => {
     const lab = { api_key: "hidden", base_url: "http://hidden.localhost:1" };
     const { posted, ask, gateway, access } = await site(t, provided.status(200), {
       providers: { lab },
@@ -84,7 +84,7 @@ describe("a gateway with a collector", () => {
     assert.doesNotMatch(JSON.stringify(posted[0]!.body), /hidden|server\.address/);
   });
 
-  it("tells where a request was sent that a reload has overtaken", async (t) => {
+  it("states the host that a request was sent to, even if a reload has changed it", async (t) => {
     const { asked: posted, url: endpoint } = await startCollector(t);
     const { behaviour, finish } = provided.held();
     const provider = await provided.startProvider(t, behaviour);
@@ -101,7 +101,7 @@ describe("a gateway with a collector", () => {
   });
 });
 
-it("the figures of all processes do not fall when some die or are late", () => {
+it("the sums over all processes do not decrease if some die or are late", () => {
   const endpoint = "http://127.0.0.1:1";
   const config = checkConfig(demo({ telemetry: { otlp: { endpoint } } }), KEYS);
   const [sums] = install([{ name: "telemetry", ...telemetry }]).listeners(moments.status);
@@ -115,7 +115,7 @@ it("the figures of all processes do not fall when some die or are late", () => {
 });
 
 describe("a gateway without a collector", () => {
-  it("hands no trace headers on, and has no figures of spans", async (t) => {
+  it("passes on no trace headers, and has no span figures", async (t) => {
     const { provider, chat, gateway } = await startWith(t, { m: provided.speak("Fine.") });
     const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     await (await chat({ model: "m", messages: user("hi") }, { traceparent })).text();
@@ -124,7 +124,7 @@ describe("a gateway without a collector", () => {
     assert.equal("telemetry" in (shown as object), false);
   });
 
-  it("does not get one by a reload: the setting is read at start only", async (t) => {
+  it("does not get one by a reload: the setting is read only at start", async (t) => {
     const { asked: posted, url: endpoint } = await startCollector(t);
     const provider = await provided.startProvider(t, provided.speak("Fine."));
     const config = configFor(provider.url, ["m"]);
@@ -140,7 +140,7 @@ describe("a gateway without a collector", () => {
   });
 });
 
-describe("the answer of a collector", () => {
+describe("the response of a collector", () => {
   const partly = (rejectedSpans: unknown) =>
     provided.status(200, { partialSuccess: { rejectedSpans } });
   const refusal = (code: number) =>
@@ -165,7 +165,7 @@ describe("the answer of a collector", () => {
     ["500", refusal(500), all, false],
     ["nothing: it is cut", provided.reset, all, true],
   ] as readonly (readonly [string, provided.Behaviour, number, boolean?])[])
-    it(`${situation}: rejected are ${rejected}${isTemporary ? ", for the moment" : ""}`, async (t) => {
+    it(`${situation}: rejected are ${rejected}${isTemporary ? ", for now" : ""}`, async (t) => {
       const { asked: posted, url: endpoint } = await startCollector(t, answer);
       const settings = { endpoint, headers: new Map(), service_name: "x" };
       const send = createSend(settings, (spans) => `[${spans.join()}]`, systemClock);
@@ -198,14 +198,14 @@ describe("the settings of the collector", () => {
     ["an unset variable", withHeaders({ a: "Bearer $NO_SUCH" }), /NO_SUCH is not set$/],
     ["an unknown field", { endpoint, header: {} }, /telemetry\.otlp/],
   ] as const)
-    it(`are refused with ${situation}, and no secret is repeated`, () => {
+    it(`are rejected with ${situation}, and no secret is repeated`, () => {
       const [issue = "", ...others] = faultsOf(demo({ telemetry: { otlp } }), KEYS);
       assert.match(issue, expected);
       assert.doesNotMatch(issue, /secret/);
       assert.deepEqual(others, []);
     });
 
-  it("are secrets as far as headers go, with and without the word before them", () => {
+  it("treat header values as secrets, with and without a scheme before them", () => {
     const headers = { a: "Bearer $OTLP_TOKEN", b: "plain-secret" };
     const config = checkConfig(demo({ telemetry: { otlp: { endpoint, headers } } }), KEYS);
     const secrets = installed.listeners(moments.secrets).flatMap(({ call }) => call(config));

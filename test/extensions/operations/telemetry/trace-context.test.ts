@@ -1,4 +1,4 @@
-// The headers of W3C Trace Context: what is taken, what is ignored, and what is handed on.
+// The headers of W3C Trace Context: what is accepted, ignored and passed on.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -16,14 +16,14 @@ const VALID = `00-${TRACE}-${PARENT}-01`;
 const stateOf = (tracestate: string) => readContext({ traceparent: VALID, tracestate })?.state;
 
 describe("a traceparent", () => {
-  it("that is valid is taken as it is; one of a later version as far as it is known", () => {
+  it("that is valid is used; one of a later version as far as it is known", () => {
     const context = { traceId: TRACE, parentId: PARENT, flags: 1, state: "" };
     assert.deepEqual(readContext({ traceparent: VALID }), context);
     for (const end of ["", "-", "-what-the-future-will-be-like"])
       assert.deepEqual(readContext({ traceparent: `cc-${TRACE}-${PARENT}-01${end}` }), context);
   });
 
-  it("that is not valid is ignored, and tracestate with it", () => {
+  it("that is invalid is ignored together with tracestate", () => {
     for (const traceparent of [
       undefined,
       VALID.toUpperCase(),
@@ -42,7 +42,7 @@ describe("a traceparent", () => {
       assert.equal(readContext({ traceparent, tracestate: "a=1" }), undefined, traceparent);
   });
 
-  it("is recorded by the first bit of its flags alone", () => {
+  it("is recorded according to the first bit of its flags", () => {
     const cases = { "00": false, "01": true, "02": false, "03": true, fe: false, ff: true };
     for (const [flags, expected] of Object.entries(cases)) {
       const context = readContext({ traceparent: `00-${TRACE}-${PARENT}-${flags}` });
@@ -55,7 +55,7 @@ describe("a tracestate", () => {
   const members = Array.from({ length: 32 }, (_, at) => `k${at}=v`).join(",");
   const long = `${"k".repeat(256)}=${"v".repeat(256)}`;
 
-  it("is handed on in its order, without blanks and empty members", () => {
+  it("is passed on in order, without blanks and empty members", () => {
     for (const [state, expected] of [
       ["rojo=00f067aa0ba902b7,congo=t61rcWkgMzE", "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"],
       ["a=1 ,\t b=2,,c=x y", "a=1,b=2,c=x y"],
@@ -66,13 +66,13 @@ describe("a tracestate", () => {
       assert.equal(stateOf(state), expected);
   });
 
-  it("that is not valid is dropped, and traceparent stays", () => {
+  it("that is invalid is dropped, and traceparent stays", () => {
     const tooLong = [`${members},k32=v`, `${"k".repeat(257)}=v`, `k=${"v".repeat(257)}`];
     const wrong = ["a=1,a=2", "a", "=1", "a=", "a=1=2", "A=1", "a=é", "a=\u0001"];
     for (const state of [...tooLong, ...wrong]) assert.equal(stateOf(state), "", state);
   });
 
-  it("of megabytes of one member is read in no time", () => {
+  it("of megabytes in one member is read in linear time", () => {
     const effort = startEffort();
     for (const piece of ["a", "a=", " ", "a@", ","]) stateOf(piece.repeat(1_000_000));
     assert.ok(effort() < 500);

@@ -1,4 +1,4 @@
-// Replies of Anthropic's format, and the events of which a stream of them consists.
+// Replies in Anthropic's format, and the events of a streamed one.
 
 export const USAGE = {
   input_tokens: 10,
@@ -45,7 +45,7 @@ export const start = (
   content: readonly object[] = [],
   usage: object = { ...USAGE, output_tokens: 1 },
 ) => ({ type: "message_start", message: message(content, null, usage) });
-/** A block of a stream, from its beginning to its end. */
+/** The events of one content block of a stream. */
 export const block = (index: number, content_block: object, ...deltas: readonly object[]) => [
   { type: "content_block_start", index, content_block },
   ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
@@ -63,7 +63,7 @@ const halves = (text: string): readonly string[] => {
   return [text.slice(0, middle), text.slice(middle)];
 };
 
-/** The events of these blocks: each begins empty, and comes in two deltas if it is long enough. */
+/** The events of these blocks. Each begins empty, and has two deltas if it is long enough. */
 export const streamOf = (content: readonly Record<string, any>[]) =>
   content.flatMap((whole, index) => {
     if (whole["type"] === "text")

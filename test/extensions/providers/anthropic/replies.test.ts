@@ -1,5 +1,5 @@
-// How Anthropic's replies are read, whole and streamed: content, token counts, failures,
-// and where a stream ends.
+// Reading Anthropic's replies, whole and streamed: content, token counts, failures, and the end of
+// a stream.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -44,8 +44,8 @@ describe("content, whole and streamed", () => {
   const NEWS = { type: "news", at: 1 };
   const HI = textBlock("Hi.");
   /**
-   * The content, what it comes to, and the events of the same in a stream; absent: each block from
-   * nothing, in deltas.
+   * The content, the expected result, and the events of the same content in a stream. Absent: each
+   * block begins empty and has deltas.
    */
   const CASES: [string, object[], ReturnType<typeof said>, object[]?][] = [
     ["nothing", [], said("")],
@@ -92,7 +92,7 @@ describe("content, whole and streamed", () => {
         ...block(3, { ...F, input: {} }, input('{"a":1}')),
       ],
     ],
-    ["a block that nobody knows is text", [HI, NEWS], said('Hi.{"type":"news","at":1}')],
+    ["an unknown block becomes text", [HI, NEWS], said('Hi.{"type":"news","at":1}')],
     [
       "a whole message at the end of a stream, which repeats it",
       [HI, F],
@@ -179,24 +179,24 @@ it("a refusal without content is a filtered reply", () => {
   assert.deepEqual([text, finish], ["", "content_filter"]);
 });
 
-it("another type of object is no reply", () => {
+it("an object of another type is not a reply", () => {
   assert.equal(errorOf(() => answers({ type: "completion" }, [])).code, "upstream_error");
 });
 
 const decoderOf = (native?: { dialect: string; body: object; headers: object }) =>
   newDialect().decoder(DECODED, native as never);
 
-it("thinking whose text is withheld begins a reply", () => {
+it("thinking with redacted text begins a reply", () => {
   const begun = decoderOf().push(streamOf([thought("", "c2ln")])[0]);
   assert.deepEqual(begun, [{ type: "reasoning", text: "" }]);
 });
 
-// What follows the end counts for nothing. Another reply inside a stream is a fault.
+// Events after the end are ignored. Another reply inside a stream is a fault.
 describe("the end of a stream", () => {
   const begin = (id: unknown) => ({ ...start(), message: { ...start().message, id } });
   const rest = [...streamOf([textBlock("Hello.")]), ended(), STOP];
 
-  it("is message_stop, although the connection stays", () => {
+  it("is message_stop, even if the connection stays open", () => {
     const { push, ended: isOver } = decoderOf();
     const over = [begin("1"), ended(), { type: "ping" }, STOP].map((each) => {
       push(each);
@@ -205,7 +205,7 @@ describe("the end of a stream", () => {
     assert.deepEqual(over, [false, false, false, true]);
   });
 
-  it("closes the connection of a provider that goes on without end, and the reply is whole", async (t) => {
+  it("closes the connection of a provider that sends on, and the reply is complete", async (t) => {
     const framed = [begin("1"), ...rest].map((each) => `data: ${JSON.stringify(each)}\n\n`);
     const { url, nth } = await startProvider(t, endless("text/event-stream", framed.join("")));
     const providers = { lab: { dialect: "anthropic", thinking: "adaptive" } };
@@ -218,7 +218,7 @@ describe("the end of a stream", () => {
   });
 
   for (const second of ["msg_2", undefined, null, { toString: 1 }])
-    it(`is an error where another reply begins, with the id ${JSON.stringify(second)}`, () => {
+    it(`is an error if another reply begins, with the id ${JSON.stringify(second)}`, () => {
       const { push, ended: isOver } = decoderOf();
       push(begin("msg_1"));
       const { code, usage, countsForBreaker } = errorOf(() => push(begin(second)));
@@ -236,7 +236,7 @@ describe("the end of a stream", () => {
       assert.equal(texts.join(""), "Hello.");
     });
 
-  it("as a whole message after its events passes to a client of this format as their end alone", () => {
+  it("is all that a client of this format gets of a whole message after its events", () => {
     const native = { dialect: "anthropic", body: {}, headers: {} };
     const { push } = decoderOf(native);
     const repeated = message([textBlock("Hi.")], "end_turn");

@@ -1,6 +1,5 @@
-// What Anthropic's Messages API is asked: bodies written down by hand from wire.md "Anthropic
-// requests", and held to the provider's rules by the fake. Then JSON Schemas in the form that it
-// takes.
+// Requests to Anthropic's Messages API: bodies written by hand from wire.md "Anthropic requests",
+// and checked against the provider's rules by the fake provider. Then JSON Schemas in its format.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -17,11 +16,11 @@ type Json = Record<string, any>;
 
 const ON = { thinking: { type: "enabled" } };
 
-describe("what goes out", () => {
+describe("a request to Anthropic", () => {
   const LIMITED = { max_output_tokens: 64_000 };
   /**
-   * By what they know: a budget, adaptive thinking, no thinking at all; then those that want less
-   * to be said.
+   * Models with a thinking budget, adaptive thinking and no thinking; then with omitted parameters,
+   * and with thinking that cannot be switched.
    */
   const MODELS = {
     old: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "budget", ...LIMITED },
@@ -33,7 +32,7 @@ describe("what goes out", () => {
     unswitched: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "none" },
   };
 
-  /** What the provider is asked, which must break none of its rules. */
+  /** The provider's request, which must break none of its rules. */
   function ask(fields: Json, model: keyof typeof MODELS = "plain"): Json {
     const target = targetOf({ vendor: "anthropic" }, MODELS[model]);
     const asked = askedBy(createAnthropicDialect(createSignatureStore()), fields, target);
@@ -47,7 +46,7 @@ describe("what goes out", () => {
     messages: [{ role: "user", content: [{ type: "text", text: "hi" }] }],
   };
 
-  it("where to, and with which headers", () => {
+  it("the address and the headers", () => {
     const target = targetOf({ vendor: "anthropic" }, MODELS.plain);
     const dialect = createAnthropicDialect(createSignatureStore());
     assert.deepEqual(askedBy(dialect, { stream: true }, target), {
@@ -100,7 +99,7 @@ describe("what goes out", () => {
     thinking: { type: "enabled", budget_tokens },
   });
 
-  /** The model, what is said beside "hi", and what goes out beside HI. */
+  /** The model, the client's fields beside "hi", and the provider's fields beside HI. */
   const FIELDS: [model: keyof typeof MODELS, fields: Json, out: Json][] = [
     ["plain", { max_completion_tokens: 90, max_tokens: 100 }, { max_tokens: 90 }],
     ["old", {}, { max_tokens: 64_000, ...OFF }],
@@ -158,7 +157,7 @@ describe("what goes out", () => {
     ["old", { ...ON, max_tokens: 2_047, reasoning_effort: "low" }, budget(2_047, 1_024)],
     ["old", { ...ON, max_tokens: 100, reasoning_effort: "max" }, budget(1_124, 1_024)],
     ["old", { ...ON, max_tokens: 1_025 }, budget(1_025, 1_024)],
-    // No room for a budget: the client's tokens stay for the answer.
+    // No budget fits, so the least one is added to the client's tokens.
     ["old", { ...ON, max_tokens: 1_024 }, budget(2_048, 1_024)],
     ["old", { ...ON, max_tokens: 1 }, budget(1_025, 1_024)],
 
@@ -176,7 +175,7 @@ describe("what goes out", () => {
     it(`${model}: ${JSON.stringify(fields).slice(0, 100)}`, () =>
       assert.deepEqual(ask(fields, model), { ...HI, model: MODELS[model].upstream_model, ...out }));
 
-  it("a conversation: system texts first, media among the texts, calls that are declared", () => {
+  it("a conversation: system texts first, media among the texts, declared calls", () => {
     const text = (said: string) => ({ type: "text", text: said });
     const image = (url: string) => ({ type: "image_url", image_url: { url } });
     const file = (file_data: string) => ({ type: "file", file: { filename: "a", file_data } });
@@ -216,7 +215,7 @@ describe("what goes out", () => {
         { role: "assistant", content: [{ type: "tool_use", id: "c", name: "f", input: { a: 1 } }] },
         { role: "user", content: [{ type: "tool_result", tool_use_id: "c", content: "2" }] },
       ],
-      // Tools that were called must be declared, although nobody may call them now.
+      // Called tools must be declared, even if none may be called now.
       tools: [{ name: "f", input_schema: { type: "object" } }],
       tool_choice: { type: "none" },
     });
@@ -229,7 +228,7 @@ describe("what goes out", () => {
   });
 });
 
-it("objects are closed at every level, and bounds are described in words", () =>
+it("objects are closed at every level, and limits are described in words", () =>
   assert.deepEqual(
     closedSchema({
       type: "object",
@@ -237,7 +236,7 @@ it("objects are closed at every level, and bounds are described in words", () =>
       properties: {
         a: { type: ["object", "null"], properties: {} },
         n: { type: "number", description: "How warm", exclusiveMaximum: 60, multipleOf: 0.5 },
-        // The names of properties are no keywords.
+        // Names of properties are not keywords.
         minimum: { type: "string", minLength: 1, pattern: "^a" },
         days: {
           type: "array",
@@ -267,18 +266,18 @@ it("objects are closed at every level, and bounds are described in words", () =>
     },
   ));
 
-it("data stay as they are, whatever they look like", () => {
+it("data stay unchanged, whatever they look like", () => {
   const schema = { const: { type: "object" }, enum: [{ minimum: 1 }], default: { type: "object" } };
   assert.deepEqual(closedSchema(schema), schema);
 });
 
-it("a name of __proto__ is one like any other", () => {
+it("a property named __proto__ is like any other", () => {
   const closed = closedSchema(JSON.parse('{"properties":{"__proto__":{"type":"object"}}}'));
   const text = '{"properties":{"__proto__":{"type":"object","additionalProperties":false}}}';
   assert.equal(JSON.stringify(closed), text);
 });
 
-it("an object of any names is told from one that may have more", () => {
+it("an object with arbitrary names is distinguished from one that allows more members", () => {
   const named = { type: "object", properties: { a: {} } };
   const any = { type: "object" };
   for (const [schema, expected] of [

@@ -1,5 +1,5 @@
-// Thoughts that are signed go back with the calls that they led to, and thinking stays as it was
-// when the model's turn began.
+// Signed thinking is sent back with the calls that it led to, and the thinking setting stays as at
+// the beginning of the model's turn.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -33,13 +33,15 @@ const TOOLS = { tools: [{ type: "function", function: { name: "f" } }], tool_cho
 const ADAPTIVE = { type: "adaptive", display: "summarized" };
 const OFF = { type: "disabled" };
 
-describe("thoughts that come back", () => {
+describe("thoughts are sent back", () => {
   const REDACTED = { type: "redacted_thinking", data: "cmVkYWN0ZWQ=" };
   const THOUGHTS = [thought("The weather, ", "c2lnMQ=="), REDACTED, thought("then.", "c2lnMg==")];
   const USES = ["toolu_1", "toolu_2"].map((id) => toolUse(id, "f", {}));
   const LOOKING = textBlock("I look.");
   const CALLED = [...THOUGHTS, LOOKING, ...USES];
-  /** What is asked when the client has answered both calls; it does not send thoughts back. */
+  /**
+   * The request after the client has answered both calls. The client does not send thoughts back.
+   */
   function askedAfter(dialect: Dialect, later: readonly Json[] = []) {
     const [calls, ...results] = calledOf("toolu_1", "toolu_2");
     const messages = [...user("hi"), { ...calls, content: "I look." }, ...results, ...later];
@@ -51,7 +53,7 @@ describe("thoughts that come back", () => {
     ["whole", [message(CALLED, "tool_use")]],
     ["streamed", [start(), ...streamOf(CALLED), ended("tool_use"), STOP]],
   ] as const)
-    it(`as they came, redacted ones too, ${name}, and in the turns before too`, () => {
+    it(`unchanged, redacted ones too, ${name}, and in earlier turns too`, () => {
       const dialect = createAnthropicDialect(createSignatureStore());
       const { push } = dialect.decoder(TARGET);
       for (const event of events) push(event);
@@ -60,7 +62,7 @@ describe("thoughts that come back", () => {
         assert.deepEqual(askedAfter(dialect, more), { thinking: ADAPTIVE, content: CALLED });
     });
 
-  it("before the calls that they came before, but the first at the beginning", () => {
+  it("before the calls that they preceded, except the first at the beginning", () => {
     const dialect = createAnthropicDialect(createSignatureStore());
     const [first, , second] = THOUGHTS;
     const content = [LOOKING, first!, USES[0]!, second!, USES[1]!];
@@ -68,7 +70,7 @@ describe("thoughts that come back", () => {
     assert.deepEqual(askedAfter(dialect).content, [first, LOOKING, USES[0], second, USES[1]]);
   });
 
-  it("also where nobody asked for them, of a model that cannot stop thinking", () => {
+  it("even if nobody requested them, for a model that cannot disable thinking", () => {
     const stubborn = targetOf({ vendor: "anthropic", thinking_off: false }, { reasoning: true });
     const dialect = createAnthropicDialect(createSignatureStore());
     dialect.decoder(stubborn).push(message([THOUGHTS[0]!, USES[0]!], "tool_use"));
@@ -81,7 +83,7 @@ describe("thoughts that come back", () => {
     );
   });
 
-  it("to the provider and the account that have them, also after a reload, and to no other", () => {
+  it("only to their provider and account, also after a reload", () => {
     const scope = { baseUrl: "https://a.test", account: "one" };
     const inScope = (over: object) =>
       formats.dialects.get("anthropic")!.create({ ...scope, ...over });
@@ -91,7 +93,7 @@ describe("thoughts that come back", () => {
       assert.deepEqual(askedAfter(inScope(other)), { thinking: OFF, content: [LOOKING, ...USES] });
   });
 
-  it("but those of more than 4 MiB before one call are forgotten, and those before the next are kept", () => {
+  it("except those of more than 4 MiB before one call; those before the next are kept", () => {
     const signatures = createSignatureStore();
     const { push } = createAnthropicDialect(signatures).decoder(TARGET);
     const pieces = Array.from({ length: 5 }, () => think("x".repeat(1024 * 1024)));
@@ -115,7 +117,7 @@ for (const [type, edits, kept] of [
   ["disabled", [clearing], undefined],
   ["adaptive", [clearing, other], { edits: [clearing, other] }],
 ] as const)
-  it(`edits of a client's own request that clear thoughts: thinking ${type}, ${edits.length} edits`, () => {
+  it(`or cleared by edits in a client's own request: thinking ${type}, ${edits.length} edits`, () => {
     const chat = { ...chatRequest({ model: "x", messages: user("hi") }), tool_choice: undefined };
     const own = { thinking: { type }, context_management: { edits } };
     const body = nativeRequestBody(own, chat, TARGET) as Json;
@@ -151,7 +153,7 @@ describe("thinking within a turn of several calls", () => {
         models: { m: { provider: "claude", reasoning: true, ...settings } },
       }),
     );
-    /** What the model says, without its thoughts: as most clients keep it. */
+    /** The model's reply without its thinking, as most clients keep it. */
     async function ask(messages: readonly Json[]): Promise<Json> {
       const { choices } = await json(
         await chat({ model: "m", ...ON, max_tokens: 3_000, ...TOOLS, messages }),
@@ -159,7 +161,7 @@ describe("thinking within a turn of several calls", () => {
       const { reasoning_content: _, ...said } = choices[0].message;
       return said;
     }
-    /** Of each request: whether it has the model think, and what the assistant has said in it. */
+    /** The thinking setting of each request. */
     const thinking = () => asked.map(({ body }) => body["thinking"]);
     const said = (at: number): unknown[] =>
       asked
@@ -171,13 +173,14 @@ describe("thinking within a turn of several calls", () => {
 
   const UNTHOUGHT = [[one!], [thought("Two.", "s"), two!]];
   const NEVER = [[one!], [two!]];
-  // The model's switch and its steps, what follows each result, and the thinking of all requests.
+  // The client's setting, the steps, what follows each result, and the expected thinking of all
+  // requests.
   for (const [name, thinking, steps, beside, expected] of [
     ["on although some calls had no thoughts", "adaptive", STEPS, [], Array(5).fill(ADAPTIVE)],
     ["on although some calls had no thoughts", "budget", STEPS, [], Array(5).fill(BUDGET)],
-    ["on where the user speaks beside", "budget", STEPS, user("Quick"), Array(5).fill(BUDGET)],
-    ["on though it began without a thought", "adaptive", UNTHOUGHT, [], Array(4).fill(ADAPTIVE)],
-    ["off where it began so, until the turn ends", "budget", NEVER, [], [BUDGET, OFF, OFF, BUDGET]],
+    ["on if the user adds a message", "budget", STEPS, user("Quick"), Array(5).fill(BUDGET)],
+    ["on although it began without thinking", "adaptive", UNTHOUGHT, [], Array(4).fill(ADAPTIVE)],
+    ["off if it began so, until the turn ends", "budget", NEVER, [], [BUDGET, OFF, OFF, BUDGET]],
   ] as const)
     it(`${thinking}: stays ${name}, and all thoughts go back`, async (t) => {
       const served = await bench(t, steps, { thinking });
@@ -190,20 +193,20 @@ describe("thinking within a turn of several calls", () => {
       await served.ask([...messages, ...user("again")]);
       assert.deepEqual(served.thinking(), expected);
       assert.deepEqual(served.said(steps.length), steps);
-      // The provider's cache has what was asked before.
+      // The previous request is in the provider's cache.
       for (const [place, { body }] of served.asked.entries()) {
         const before = served.asked[place - 1]?.body["messages"] ?? [];
         assert.deepEqual(body["messages"].slice(0, before.length), before);
       }
     });
 
-  it("is off where the client has begun the answer", async (t) => {
+  it("is off if the client has begun the answer", async (t) => {
     const served = await bench(t, []);
     await served.ask([...user("hi"), { role: "assistant", content: "It is" }]);
     assert.deepEqual(served.thinking(), [OFF]);
   });
 
-  it("stays off where another model began, whatever is known of later calls", async (t) => {
+  it("stays off if another model began, whatever is known of later calls", async (t) => {
     const served = await bench(t, [STEPS[0]!]);
     await served.ask(user("hi"));
     const other = toolUse("call_x", "f", {});

@@ -1,4 +1,4 @@
-// Hints for the caches of providers: who gets one, where, and which requests have the same.
+// Hints for the caches of providers: which providers get one, where, and which requests share one.
 
 import assert from "node:assert/strict";
 import { it, type TestContext } from "node:test";
@@ -34,7 +34,7 @@ async function start(t: TestContext, vendor: string, data_dir = folder()) {
   };
 }
 
-it("a hint for the provider's cache is the same in each turn, in each process, and another one for another conversation or account", async (t) => {
+it("a hint for the provider's cache is the same in each turn and process, and differs by conversation and account", async (t) => {
   const data = folder();
   const ask = await start(t, "openai", data);
   const hints: unknown[] = [];
@@ -54,7 +54,7 @@ it("a hint for the provider's cache is the same in each turn, in each process, a
   assert.equal(body["prompt_cache_key"], "mine", "the client's own is left alone");
 });
 
-it("a hint for the provider's cache goes to xAI in a header, the client's own too", async (t) => {
+it("a hint for xAI's cache is a header, even if the client sends its own", async (t) => {
   const ask = await start(t, "xai");
   const derived = await ask(turns[0]!);
   assert.match(String(derived.headers["x-grok-conv-id"]), /^[0-9a-f]{32}$/);

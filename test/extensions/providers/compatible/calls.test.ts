@@ -1,5 +1,5 @@
-// Tool calls in the replies of servers that speak OpenAI's format. They disagree on which fragments
-// belong to one call.
+// Tool calls in replies of OpenAI-compatible servers, which disagree on which fragments belong to
+// one call.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -19,10 +19,10 @@ const events = (fragments: readonly object[]) => [
   ...fragments.map((each) => delta({ tool_calls: [each] })),
   delta({}, "tool_calls"),
 ];
-/** The calls of a stream of these fragments, each in a delta of its own. */
+/** The calls in a stream of these fragments, each in its own delta. */
 const callsIn = (fragments: readonly object[]) => streamed(events(fragments)).calls;
 
-describe("calls in a vendor's answer", () => {
+describe("calls in a vendor's reply", () => {
   const ARGS = '{"city": "\u00d8sl\u00f8"}';
   const two = (id: unknown) => [call(id && "a", "f", ARGS), call(id && "b", "g", "{}")];
   const at0 = (calls: readonly object[]) => calls.map((each) => ({ index: 0, ...each }));
@@ -71,7 +71,7 @@ describe("calls in a vendor's answer", () => {
       ]);
     });
 
-  it("one that is no list, and one of the older form", () => {
+  it("may be a single object instead of a list, or in the older format", () => {
     for (const message of [
       { tool_calls: call("a", "f", { x: 1 }) },
       { function_call: { name: "f", arguments: { x: 1 } } },
@@ -82,7 +82,7 @@ describe("calls in a vendor's answer", () => {
   });
 });
 
-describe("fragments with an index that came before", () => {
+describe("fragments with a repeated index", () => {
   const named = (args: unknown, id = "a", name = "f") => fragment(0, id, name, args);
   const more = (text: string) => fragment(0, undefined, undefined, text);
   const CASES: [name: string, fragments: object[], args: string[]][] = [
@@ -113,7 +113,7 @@ describe("fragments with an index that came before", () => {
     [undefined, "same"],
     [undefined, undefined],
   ] as const)
-    it(`two calls of one tool, index ${index} and id ${id} for both: ids of their own, however they come`, () => {
+    it(`two calls of one tool, index ${index} and id ${id} for both, get separate ids in either form`, () => {
       const calls = TWO.map((text) => fragment(index, id, "f", text));
       for (const pieces of [
         [{ calls }],
@@ -129,7 +129,7 @@ describe("fragments with an index that came before", () => {
       }
     });
 
-  it("that repeat the name of their call begin no other, wherever the arguments are cut", () => {
+  it("that repeat the name of their call begin no other, wherever the arguments are split", () => {
     const text = TWO[0];
     for (let one = 0; one <= text.length; one += 1)
       for (let two = one; two <= text.length; two += 1) {
@@ -139,7 +139,7 @@ describe("fragments with an index that came before", () => {
       }
   });
 
-  it("behind long whole arguments are others, whatever was escaped in them", () => {
+  it("after long complete arguments begin another call, whatever the arguments escape", () => {
     const long = JSON.stringify({ path: '\\"{['.repeat(50_000) });
     for (const [text, count] of [
       [long, 2],
@@ -151,7 +151,7 @@ describe("fragments with an index that came before", () => {
   });
 });
 
-it("the event of a call is not held in memory", async () => {
+it("are not retained with their event in memory", async () => {
   const { read } = createToolCallReader();
   const held = new WeakRef([fragment(0, "a", "f", "{}")]);
   read({ calls: held.deref()! });
@@ -165,13 +165,13 @@ describe("a call without a name", () => {
     error instanceof ProviderError && error.code === "upstream_error" && !error.countsForBreaker;
   const nameless = (index: number, args = "{") => fragment(index, "a", undefined, args);
 
-  it("is no call at the end of a reply", () =>
+  it("is dropped at the end of a reply", () =>
     assert.throws(() => callsIn([nameless(0)]), isFault));
 
-  it("is whole when its name comes after the arguments", () =>
+  it("is complete when its name follows the arguments", () =>
     assert.deepEqual(callsIn([nameless(0), fragment(0, undefined, "f", "}")]), [["a", "f", "{}"]]));
 
-  it("is held a thousand times, with a megabyte of arguments", () => {
+  it("is kept a thousand times, with a megabyte of arguments", () => {
     const { push } = decoderWith();
     const asDelta = (index: number, args = "") => delta({ tool_calls: [nameless(index, args)] });
     for (let index = 0; index < 1_000; index += 1) push(asDelta(index));

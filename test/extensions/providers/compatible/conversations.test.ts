@@ -1,6 +1,6 @@
-// Random conversations that the gateway accepts, said in each native format and held to its rules
-// (those of the strict providers in support/), of which nothing may be lost. What goes out in
-// OpenAI's format is in vendors.test.ts.
+// Random conversations that the gateway accepts, translated to each native format and checked
+// against its rules (by the strict providers in support/). Nothing may be lost. vendors.test.ts
+// covers OpenAI's format.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
@@ -19,7 +19,7 @@ type Random = ReturnType<typeof createRandom>;
 const SEED = (Date.now() ^ process.pid) | 0;
 const CONVERSATIONS = LONG ? 500 : 120;
 
-/** A tool call of a conversation, and what became of it. */
+/** A tool call of a conversation, and its result. */
 interface Called {
   readonly id: string;
   readonly name: string;
@@ -28,13 +28,13 @@ interface Called {
 }
 
 const NAMES = ["f", "g", "get_time-2", "old"];
-/** From all providers, and from clients that count. */
+/** Ids from all providers, and from clients that number their calls. */
 const IDS = [
   ...["call_0", "call_1", "call_1_2", "call_0_1", "call_0_2", "functions.f:0", "0"],
   ...["a b", "\u00fc/\u4f60", "__proto__", "x".repeat(90)],
 ];
 
-/** A conversation, and what was said in it: words that occur nowhere else, by who said them. */
+/** A conversation and its unique words, by who said them. */
 function conversation({ random, between, pick }: Random, size: number) {
   const words = { system: [] as string[], user: [] as string[], assistant: [] as string[] };
   const messages: Json[] = [];
@@ -46,7 +46,7 @@ function conversation({ random, between, pick }: Random, size: number) {
     return `w${count}z`;
   };
 
-  /** A text with a word of its own, if it is not empty; some have blanks around. */
+  /** A text with a unique word, if it is not empty. Some have blanks around it. */
   function text(role: keyof typeof words): string {
     if (random() < 0.2) return pick(["", " ", "\n\t"]);
     const own = word();
@@ -69,7 +69,7 @@ function conversation({ random, between, pick }: Random, size: number) {
     const made = IDS.toSorted(() => random() - 0.5)
       .slice(0, between(1, 3))
       .map((id): Called => ({ id, name: pick(NAMES), ...(random() < 0.8 && { word: word() }) }));
-    // After this they would answer another call.
+    // Later these results would belong to another call.
     const before = late.filter(({ id }) => made.some((called) => called.id === id));
     for (const each of before) answer(late.splice(late.indexOf(each), 1)[0]!);
     messages.push({
@@ -100,7 +100,7 @@ function conversation({ random, between, pick }: Random, size: number) {
   return { messages, words, calls };
 }
 
-/** Arguments of a call with this word in them, not all of them JSON. */
+/** Arguments of a call that contain this word, not all of them JSON. */
 const argumentsWith = (word: string | undefined): readonly string[] =>
   word === undefined
     ? ["", "{}", "null"]
@@ -114,7 +114,7 @@ const fn = (name: string) => ({
   function: { name, parameters: { type: "object", properties: {} } },
 });
 
-/** What a request may say that changes how a conversation is told. Its other fields: request.test.ts. */
+/** Request fields that change how a conversation is sent. request.test.ts covers the others. */
 const settings = ({ random, pick }: Random): Json => ({
   stream: random() < 0.5,
   ...(random() < 0.7 && { thinking: { type: pick(["enabled", "disabled", "adaptive"]) } }),
@@ -125,8 +125,8 @@ const settings = ({ random, pick }: Random): Json => ({
 });
 
 /**
- * The models of Gemini and Anthropic that think by budget, and those that think otherwise; the
- * latter take no temperature at Anthropic.
+ * The models of Gemini and Anthropic with a thinking budget, and those without. Of the latter,
+ * Anthropic's take no temperature.
  */
 const FORMATS = [
   {
@@ -149,10 +149,10 @@ const FORMATS = [
   },
 ];
 
-/** The words in a text, in their order. */
+/** The words in a text, in order. */
 const wordsIn = (value: unknown): string[] => JSON.stringify(value ?? "").match(/w\d+z/g) ?? [];
 
-/** The format's own rules are kept, and what was told arrives. */
+/** Asserts that the format's rules are kept and nothing is lost. */
 function assertFaithful(format: (typeof FORMATS)[number], random: Random, size: number): void {
   const isStubborn = random.random() < 0.2;
   const target = targetOf(
@@ -188,7 +188,7 @@ function assertFaithful(format: (typeof FORMATS)[number], random: Random, size: 
   }
 }
 
-/** The calls that were made, each with the answer that it got. */
+/** The calls, each with its result. */
 function callsIn(messages: readonly Json[]): object[] {
   const made: Called[] = [];
   for (const { tool_calls = [], role, tool_call_id, content } of messages) {
@@ -200,9 +200,9 @@ function callsIn(messages: readonly Json[]): object[] {
   return made.map(({ name, word, result }) => ({ name, word, result }));
 }
 
-// What fails is told with what it takes to see it again: its seed. Sizes grow.
+// A failure reports its seed, with which it can be repeated. Sizes grow.
 for (const format of FORMATS)
-  it(`conversations in the format ${format.name}: no rule is broken, nothing is lost`, () => {
+  it(`conversations in the format ${format.name} break no rule and lose nothing`, () => {
     for (let at = 0; at < CONVERSATIONS; at += 1)
       try {
         assertFaithful(format, createRandom(SEED + at), 1 + Math.floor((at * 12) / CONVERSATIONS));

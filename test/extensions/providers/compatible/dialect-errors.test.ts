@@ -1,5 +1,5 @@
-// A provider's JSON of any shape, and bugs of the dialects themselves: neither ends a request that
-// another candidate can serve, and a bug is reported to the operator as one.
+// Arbitrary JSON of a provider, and bugs of the dialects: neither ends a request that another
+// candidate can serve, and a bug is reported to the operator as one.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -16,7 +16,7 @@ import { vendorBench } from "../../../core/routing/two-providers.ts";
 import type { RunningGateway } from "../../../support/gateway.ts";
 import { chunk, completion, speak, stream } from "../../../support/provider.ts";
 
-/** The values that a field may have instead of the text or number that is expected there. */
+/** Values that a field may have instead of the expected text or number. */
 const STRANGE: readonly unknown[] = [
   { toString: 1, valueOf: 1 },
   { toJSON: 1 },
@@ -33,7 +33,7 @@ const DIALECTS: Readonly<Record<string, () => Dialect>> = {
 const TARGET = targetOf({ vendor: "generic" }, { reasoning: true });
 const NO_HEADERS = { get: () => null };
 
-describe("a provider's JSON of any shape", () => {
+describe("arbitrary JSON of a provider", () => {
   for (const [name, create] of Object.entries(DIALECTS))
     it(`${name}: an error with anything in its fields is a ProviderError`, () => {
       for (const value of STRANGE)
@@ -50,7 +50,7 @@ describe("a provider's JSON of any shape", () => {
         }
     });
 
-  it("a status is a number or three digits, and nothing else", () => {
+  it("has a status only as a number or three digits", () => {
     const { push } = compatibleDialect.decoder(TARGET);
     const told = (code: unknown) => errorOf(() => push({ error: { code, message: "x" } })).detail;
     for (const code of [429, "429"]) assert.equal(told(code).status, 429);
@@ -87,7 +87,7 @@ describe("a provider's JSON of any shape", () => {
     });
 });
 
-// A bug cannot be provoked over the wire without being one that is known, so these put one into the
+// No bug can be provoked over the wire without being known, so these tests plant one in the
 // dialect.
 describe("a bug of a dialect", () => {
   const boom = (): never => {
@@ -97,7 +97,7 @@ describe("a bug of a dialect", () => {
   const bugsIn = ({ diagnostics }: RunningGateway) =>
     diagnostics.filter((line) => line["event"] === "internal_error");
   const isM = ({ upstreamModel }: Target) => upstreamModel === "m";
-  /** Functions of the dialect that fail for the model "m" alone, or for its reply. */
+  /** Functions of the dialect that fail only for the model "m" or its reply. */
   const BROKEN: [part: string, method: "request" | "decoder" | "isReply", fails: unknown][] = [
     ["request", "request", (chat: never, to: Target) => (isM(to) ? boom() : request(chat, to))],
     ["decoder", "decoder", (to: Target) => (isM(to) ? { push: boom } : decoder(to))],
@@ -107,17 +107,17 @@ describe("a bug of a dialect", () => {
   const isFine = (body: unknown) => JSON.stringify(body).includes("Fine.");
 
   for (const [part, method, fails] of BROKEN)
-    it(`in its ${part}: the next candidate serves, the operator is told, the breaker does not count it`, async (t) => {
+    it(`in its ${part}: the next candidate serves, the operator is told, and no failure is counted`, async (t) => {
       t.mock.method(compatibleDialect, method, fails as never);
       const retry = { max_retries: 1, backoff_ms: 1 };
       const { ask, asked, gateway, breaker } = await vendorBench(t, "generic", speak("Fine."), {
         retry,
       });
-      const streaming = part !== "isReply"; // which only whole replies are asked
+      const streaming = part !== "isReply"; // only called for whole replies
       for (let count = 0; count < 3; count += 1)
         assert.equal(await ask("both", "hi", streaming && count === 1), "200 next");
       assert.equal(await ask("m", "hi", streaming), "503 upstream_error");
-      // A request that cannot be written goes nowhere, and is not tried again.
+      // A request that cannot be built is not sent and not retried.
       const [requests, reports] = part === "request" ? [0, 4] : [8, 8];
       const lines = bugsIn(gateway);
       assert.deepEqual([asked.length, lines.length], [requests, reports]);
@@ -138,7 +138,7 @@ describe("a bug of a dialect", () => {
     assert.equal(bugsIn(gateway).length, 1);
   });
 
-  it("is neither an error for the client nor what is too deep for this Node", () => {
+  it("is not a client error, nor nesting too deep for this Node", () => {
     const throwing = (error: Error) => () => {
       throw error;
     };

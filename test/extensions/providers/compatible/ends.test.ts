@@ -1,5 +1,5 @@
-// Where replies of servers that speak OpenAI's format end: streams without a finish_reason,
-// filters, and whole replies that are put together from a stream (the trait stream_only).
+// Where replies of OpenAI-compatible servers end: streams without a finish_reason, filters, and
+// whole replies assembled from a stream (the trait stream_only).
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -33,7 +33,7 @@ async function before(t: TestContext, m: Behaviour, traits: object = {}) {
   return { asked, ...(await startGateway(t, configFor(url, ["m", "ok"], over))) };
 }
 
-describe("a stream that ends with [DONE] and states no finish_reason", () => {
+describe("a stream that ends with [DONE] and has no finish_reason", () => {
   const usage = { prompt_tokens: 3, completion_tokens: 2 };
   const SAID = [delta({ content: "Hi" }), delta({ content: "." })];
   const FIGURES = { choices: [], usage };
@@ -68,12 +68,12 @@ describe("a stream that ends with [DONE] and states no finish_reason", () => {
       assert.equal(done ? assemble(chunks).finish_reason : error?.code, expected);
     });
 
-  it("is a failure where a choice states an error", () => {
+  it("is a failure if a choice has an error", () => {
     const failing = choice({ delta: {}, error: { code: 503, message: "overloaded" } }, "error");
     assert.equal(errorOf(() => decoderWith().push(failing)).code, "model_overloaded");
   });
 
-  it("keeps the reason that came", () => {
+  it("keeps a finish_reason that arrived earlier", () => {
     const finished = decoderWith();
     finished.push({ ...delta({ content: "Hi." }, "length"), usage });
     assert.deepEqual(finished.done?.(), []);
@@ -82,21 +82,21 @@ describe("a stream that ends with [DONE] and states no finish_reason", () => {
 
 const filter = { content_filter_results: { hate: { filtered: false, severity: "safe" } } };
 const first = { id: "", choices: [], prompt_filter_results: [{ prompt_index: 0, ...filter }] };
-/** What an asynchronous filter says of text that has come: no id, and no delta. */
+/** An asynchronous filter's event about earlier text: no id, and no delta. */
 const later = { id: "", ...choice({ ...filter, content_filter_offsets: { check_offset: 44 } }) };
 
 for (const [finish, last] of [
   ["stop", [later]],
   ["content_filter", []],
 ] as const)
-  it(`a stream of Azure OpenAI ends with the finish ${finish}; what the filter says is nothing of the reply`, () => {
+  it(`a stream of Azure OpenAI ends with the finish ${finish}, and the filter's events are not part of the reply`, () => {
     assert.deepEqual(decoderWith().push(first), []);
     const words = [delta({ role: "assistant", content: "" }), delta({ content: "Hi." }), later];
     const reply = streamed([first, ...words, delta({}, finish), ...last]);
     assert.deepEqual([reply.text, reply.finish], ["Hi.", finish]);
   });
 
-it("a whole reply of which a filter has left no message is a reply, and no other is one", () => {
+it("a whole reply whose message a filter removed is a reply, and no other without a message is", () => {
   for (const fields of [{}, { message: null }]) {
     assert.equal(compatibleDialect.isReply(choice(fields, "content_filter")), true);
     assert.deepEqual(decoderWith().push(choice(fields, "content_filter")), [
@@ -111,7 +111,7 @@ describe("models that only stream", () => {
   const ONLY = { stream_only: true };
   const whole = { model: "m", messages: user("hi") };
 
-  it("a whole reply is what the stream says; what goes out is a request for a stream, with its usage", async (t) => {
+  it("give a whole reply from a stream, which is requested with usage", async (t) => {
     const tokens = [{ token: "lo.", logprob: -1, bytes: null, top_logprobs: [] }];
     const logprobs = { content: tokens, refusal: null };
     const fragment = (id: string | undefined, args: string) =>
@@ -161,11 +161,11 @@ describe("models that only stream", () => {
   const FAILURES: [name: string, behaviour: Behaviour, code: number, error: string][] = [
     ["a reset in its middle", stream(half, "cut"), 503, "upstream_error"],
     ["an error event", stream([...half, BUSY]), 503, "model_overloaded"],
-    ["a finish that is a failure", stream([...half, chunk({}, "abort")]), 503, "upstream_error"],
+    ["a finish that means failure", stream([...half, chunk({}, "abort")]), 503, "upstream_error"],
     ["a refusal", status(400, { error: { message: "no" } }), 400, "upstream_rejected"],
   ];
   for (const [name, behaviour, code, error] of FAILURES)
-    it(`${name}: nobody has seen any of it, so an alias asks the next one`, async (t) => {
+    it(`${name}: the client has seen none of it, so an alias tries the next one`, async (t) => {
       const { chat } = await before(t, behaviour, ONLY);
       const named = await chat(whole);
       assert.deepEqual([named.status, (await json(named)).error.code], [code, error]);
@@ -174,7 +174,7 @@ describe("models that only stream", () => {
     });
 
   for (const [name, behaviour] of [
-    ["what breaks after the finish", stream([...half, chunk({}, "stop")], "cut")],
+    ["a break after the finish", stream([...half, chunk({}, "stop")], "cut")],
     ["a whole answer all the same", status(200, completion({ content: "Hello." }))],
   ] as const)
     it(`${name}: the reply is complete`, async (t) => {

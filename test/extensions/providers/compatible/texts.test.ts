@@ -1,5 +1,5 @@
-// The texts of replies in OpenAI's format, in whichever form servers write them, whole and
-// streamed: nothing that was paid for is lost, and nothing comes twice.
+// The texts of replies in OpenAI's format, in all forms that servers use, whole and streamed:
+// nothing that was paid for is lost, and nothing is duplicated.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -59,7 +59,7 @@ describe("content", () => {
     [{ content: [{ type: "reasoning", summary: [{ text: "Hm." }] }, "Hi."] }, HM_HI],
     [{ content: [{ type: "thinking", thinking: "", signature: "x" }] }, {}],
     [{ content: [{ type: "redacted_thinking" }] }, {}],
-    // Pieces that come twice are meant once at xAI, and only of thoughts.
+    // At xAI repeated pieces count once, and only in thinking.
     [BESIDE, HM_HI, [...thoughts("H", "H", "m.", "m."), { content: "Hi." }], XAI],
     [
       { reasoning_content: "1000 x" },
@@ -76,7 +76,7 @@ describe("content", () => {
       assert.deepEqual(reply, { text: "", reasoning: "", calls: [], finish: "stop", ...expected });
     });
 
-  it("is a choice's text where it has no delta, and a message's where it has no deltas", () => {
+  it("comes from a choice's text without a delta, and from a message without deltas", () => {
     for (const [first, last] of [
       [{ text: "Hi" }, { text: "." }],
       [{ message: { content: "Hi" } }, { message: { content: "." } }],
@@ -86,7 +86,7 @@ describe("content", () => {
     }
   });
 
-  it("in a message of null is no reply", () => assert.throws(() => read(null), ProviderError));
+  it("of a null message is not a reply", () => assert.throws(() => read(null), ProviderError));
 });
 
 const CALL = call("a", "f");
@@ -102,7 +102,7 @@ const CASES: [name: string, deltas: object[], message: object, traits?: object][
   ["repeats tags", [tagged], tagged, { think_tags: true }],
 ];
 for (const [name, deltas, last, traits] of CASES)
-  it(`a whole message after deltas ${name}`, () => {
+  it(`of a whole message after deltas ${name}`, () => {
     const usage = { prompt_tokens: 3, completion_tokens: 2 };
     const finish = last === message ? "tool_calls" : "stop";
     const events = [...deltas.map((each) => delta(each)), { ...whole(last, finish), usage }];
@@ -129,7 +129,7 @@ describe("think tags", () => {
     ["<think>a</think>b", "<think>a</think>b", "", {}],
   ];
   for (const [all, text, reasoning, traits = TAGS] of CASES)
-    it(`split ${JSON.stringify(all)} the same, wherever it is cut in three, ${JSON.stringify(traits)}`, () => {
+    it(`split ${JSON.stringify(all)} the same, wherever it is cut into three, ${JSON.stringify(traits)}`, () => {
       for (let one = 0; one <= all.length; one += 1)
         for (let two = one; two <= all.length; two += 1) {
           const pieces = [all.slice(0, one), all.slice(one, two), all.slice(two)];
@@ -139,13 +139,13 @@ describe("think tags", () => {
       assert.equal(read({ content: all }, undefined, traits).text, text);
     });
 
-  it("after a thousand blanks split too, and the blanks are no text", () => {
+  it("after a thousand blanks are found too, and the blanks are dropped", () => {
     const events = said(" ".repeat(1_000), "<think>", "Hm.", "</think>", "Hi.");
     const { text, reasoning } = streamed(events, TAGS);
     assert.deepEqual({ text, reasoning }, HM_HI);
   });
 
-  it("that repeat what stands beside the text are thought once", () => {
+  it("that repeat the separate reasoning field count once", () => {
     const events = [
       delta({ content: "<think>The ", reasoning_content: "The " }),
       delta({ content: "user", reasoning_content: "user" }),
@@ -155,7 +155,7 @@ describe("think tags", () => {
     assert.deepEqual([text, reasoning], ["Hi.", "The user"]);
   });
 
-  it("that may begin come before the call that follows them, and before the end", () => {
+  it("that may have begun are delivered before a call that follows, and before the end", () => {
     const { push } = decoderWith();
     const tool_calls = [{ index: 0, ...call("a", "f", "{ }") }];
     const parts = [...said("<"), delta({ tool_calls })].flatMap((event) => push(event));
@@ -176,7 +176,7 @@ describe("several choices", () => {
     choices: [{ index, delta, finish_reason }],
   });
 
-  it("of a whole reply: calls of another one are not lost", () => {
+  it("of a whole reply: no calls of another choice are lost", () => {
     const messages = [{ content: "I look." }, { tool_calls: [call("a", "f"), call("b", "g")] }];
     for (const isNumbered of [true, false]) {
       const choices = messages.map((message, index) => ({
@@ -210,7 +210,7 @@ describe("several choices", () => {
     ]);
   });
 
-  it("with texts are alternatives: the first one counts", () => {
+  it("with texts are alternatives: only the first one counts", () => {
     const { text } = streamed([at(0, { content: "a" }), at(1, { content: "b" })]);
     assert.equal(text, "a");
   });

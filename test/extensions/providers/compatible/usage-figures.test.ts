@@ -1,6 +1,6 @@
-// Which of a provider's figures are billed, through a gateway: early ones, ones that come in the
-// same event as an error, and estimates of media. Which count: core/ledger/meter.test.ts. Then what
-// the figures of vendors count: tokens, in several places and under several names, and log
+// Which of a provider's figures are billed, through a gateway: early ones, those in the same event
+// as an error, and estimates of media. core/ledger/meter.test.ts tests which ones count. Then the
+// meaning of vendors' figures: tokens in several places and under several names, and log
 // probabilities.
 
 import assert from "node:assert/strict";
@@ -52,7 +52,7 @@ const IMAGES = Array(24).fill(imageAt(`data:image/png;base64,${HEAD.toString("ba
 const WORDS = user("Say something.");
 const SHOWN = [{ role: "user", content: [{ type: "text", text: "1234" }, ...IMAGES] }];
 
-/** What is settled: the outcome, where the figures are from, and the tokens of prompt and reply. */
+/** What is settled: the outcome, the source of the figures, and the tokens of prompt and reply. */
 const BILLS = [
   ["openai", "an error after text", stream([SPOKEN, FAILED]), "failed, provider: 43 + 10"],
   ["openai", "an error before any text", stream([FAILED]), "failed, none: 0 + 0"],
@@ -112,7 +112,7 @@ for (const [dialect, name, behaviour, expected] of BILLS)
     assert.equal(`${outcome}, ${usageSource}: ${prompt_tokens} + ${completion_tokens}`, expected);
   });
 
-it("a candidate without room for the images is passed over", async (t) => {
+it("a candidate without room for the images is skipped", async (t) => {
   const provider = await startProvider(t, speak("Fine."));
   const model = { supports: ["images"], reasoning: false };
   const over = {
@@ -160,7 +160,7 @@ describe("token counts", () => {
     ["gemini-openai", { total_tokens: 20 }, {}],
     ["qwen", details(8, { cache_creation_input_tokens: 4 }), { cacheHit: 8, cacheWrite: 4 }],
     ["qwen", details(8, CREATED), { ...HIT, cacheWrite: 4, cacheWrite1h: 3 }],
-    // Parts that are more than the whole.
+    // Details that exceed the total.
     ["openrouter", details(8, { cache_write_tokens: 13 }), { cacheHit: 8, cacheWrite: 12 }],
     ["generic", { cached_tokens: 21, ...thought(8) }, { cacheHit: 20, reasoning: 7 }],
     ["vllm", NO_DETAILS, {}],
@@ -175,12 +175,12 @@ describe("token counts", () => {
       assert.deepEqual(usage, makeUsage(expected));
     });
 
-  it("are read from x_groq, too", () =>
+  it("are also read from x_groq", () =>
     assert.deepEqual(decoderWith().push({ usage: null, x_groq: { usage: USAGE } }), [
       { type: "usage", usage: { prompt: 20, completion: 7, cacheHit: 0, reasoning: 0 } },
     ]));
 
-  it("that are nothing but zeros are none", () => {
+  it("that are all zero count as absent", () => {
     const usage = { prompt_tokens: 0, completion_tokens: 0 };
     assert.deepEqual(decoderWith().push({ usage }), []);
   });
@@ -189,12 +189,12 @@ describe("token counts", () => {
 describe("log probabilities", () => {
   const tokens = ["Hm", ".", "Ö", "k"].map((token) => tokenLogprob({ token, logprob: -1 }));
 
-  it("listed together are split by the bytes of the text, from its end", () => {
+  it("in one list are split by the bytes of the text, from its end", () => {
     const { reasoning, text } = splitLogprobs({ content: tokens }, "Hm.", "Ök");
     assert.deepEqual([reasoning, text], [tokens.slice(0, 2), tokens.slice(2)]);
   });
 
-  it("of a whole reply are split so between its thoughts and its text", () => {
+  it("of a whole reply are split in the same way between thinking and text", () => {
     const message = { reasoning: "Hm.", content: "Ök" };
     const parts = decoderWith().push(choice({ message, logprobs: { content: tokens } }, "stop"));
     assert.deepEqual(parts.slice(0, 2), [
@@ -203,7 +203,7 @@ describe("log probabilities", () => {
     ]);
   });
 
-  it("listed apart, or without reasoning, stay as they are", () => {
+  it("in separate lists, or without reasoning, stay unchanged", () => {
     const apart = { content: tokens, reasoning_content: tokens.slice(0, 1) };
     assert.deepEqual(splitLogprobs(apart, "Hm.", "Ök"), {
       text: tokens,

@@ -1,6 +1,5 @@
-// What each vendor of OpenAI-compatible models is asked, and what it is never asked: its row of
-// providers.md, written down here once more by hand. Then the settings of a provider or a model
-// against the vendor's.
+// What each vendor of OpenAI-compatible models is sent and never sent: its row of providers.md,
+// written again by hand here. Then settings of a provider or a model that override the vendor's.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -23,7 +22,7 @@ const TOOLS = [fn("f"), fn("g")];
 const named = (name: string) => ({ type: "function", function: { name } });
 const SCHEMA = { type: "json_schema", json_schema: { name: "x", schema: { type: "object" } } };
 
-/** Everything that a client can say, but for what has a table of its own below. */
+/** All fields that a client can send, except those with a table below. */
 const ALL = {
   temperature: 1.5,
   top_p: 0.9,
@@ -40,9 +39,9 @@ const ALL = {
   logprobs: true,
   top_logprobs: 2,
 };
-/** Never passed on. */
+/** Fields that are never passed on. */
 const NOISE = { metadata: { a: "b" }, store: true, n: 1, enable_thinking: true };
-/** Passed on to those that take them. */
+/** Fields that are passed on to vendors that take them. */
 const FURTHER = {
   logit_bias: { 1: 1 },
   verbosity: "low",
@@ -52,30 +51,32 @@ const FURTHER = {
 const PSEUDONYM = createHash("sha256").update("alice").digest("hex").slice(0, 32);
 
 interface Row {
-  /** How what goes out differs from what the client said: null: it is not there. */
+  /** Where the sent fields differ from the client's. Null: the field is not sent. */
   readonly sent?: Json;
-  /** The same for models that think, beyond `sent`. */
+  /** The same for reasoning models, in addition to `sent`. */
   readonly thinker?: Json;
-  /** What goes out of FURTHER; of a model that thinks, if that differs. Absent: nothing. */
+  /** Which of FURTHER are sent; for reasoning models separately if they differ. Absent: none. */
   readonly takes?: readonly (keyof typeof FURTHER)[];
   readonly thinkerTakes?: readonly (keyof typeof FURTHER)[];
-  /** What makes a request unfit: of every model, and beyond that of those that think. */
+  /**
+   * What no model of the vendor supports, and what its reasoning models do not support in addition.
+   */
   readonly refused?: readonly (keyof typeof NEEDS)[];
   readonly thinkerRefused?: readonly (keyof typeof NEEDS)[];
-  /** Thinking not asked for; asked for; asked for with each of DEPTHS, if that differs. */
+  /** Without thinking; with thinking; with each of DEPTHS, if that differs. */
   readonly off: Json;
   readonly on: Json;
   readonly deep?: readonly Json[];
-  /** A stream's usage comes unasked. */
+  /** The vendor sends a stream's usage unasked. */
   readonly usageUnasked?: true;
-  /** What is sent of temperature and top_p where the client says neither; absent: both, as 1. */
+  /** What is sent for an absent temperature and top_p. Absent: both as 1. */
   readonly silent?: Json;
   readonly choices?: "required" | "any" | "auto";
-  /** The field in which tool calls are sent back with their thinking. */
+  /** The field in which thinking is sent back with tool calls. */
   readonly echo?: string;
 }
 
-/** What a request may need that not every vendor has. */
+/** What a request may need and some vendors lack. */
 const NEEDS = {
   stop: { stop: "END" },
   frequency_penalty: { frequency_penalty: 0.1 },
@@ -89,7 +90,7 @@ const NEEDS = {
 } as const;
 const PENALTIES = ["frequency_penalty", "presence_penalty"] as const;
 const DEPTHS = ["low", "medium", "xhigh"] as const;
-/** Both defaults of the contract. */
+/** The contract's defaults of both. */
 const SILENT = { temperature: 1, top_p: 1 };
 
 const renamed = { max_tokens: null, max_completion_tokens: 100 };
@@ -99,7 +100,7 @@ const SAME: Efforts = ["low", "medium", "xhigh"];
 const deepWith = (efforts: Efforts, more: Json = {}) => ({
   deep: efforts.map((name) => ({ ...more, ...effort(name) })),
 });
-/** Thinking is switched by its depth; `on` is the one where the client states none. */
+/** Thinking is set by its effort. `on`: the effort if the client states none. */
 const byEffort = (on: string, efforts: Efforts) => ({
   off: effort("none"),
   on: effort(on),
@@ -208,8 +209,8 @@ const ROWS: Record<string, Row> = {
 };
 
 /**
- * A model of each kind at each vendor: one that thinks, one that does not, one that cannot be
- * stopped from thinking.
+ * A model of each kind at each vendor: with thinking, without thinking, and with thinking that
+ * cannot be disabled.
  */
 const KINDS = {
   thinker: { reasoning: true },
@@ -218,7 +219,7 @@ const KINDS = {
 };
 type Kind = keyof typeof KINDS;
 
-/** What a model with these settings is asked; every request has the usual tool_choice. */
+/** The request for a model with these settings. Every request has the usual tool_choice. */
 function sent(provider: object, model: Parameters<typeof targetOf>[1], fields: object): Json {
   const target = targetOf(provider, model);
   const { tool_choice = "none", ...chat } = chatRequest({
@@ -230,7 +231,7 @@ function sent(provider: object, model: Parameters<typeof targetOf>[1], fields: o
   return JSON.parse(JSON.stringify({ ...body, ...target.traits.extra })) as Json;
 }
 
-/** The same without what is in every request, of a kind of models or of one with these settings. */
+/** The same without the fields of every request, for a kind of models or for these settings. */
 function asked(vendor: string, kind: Kind | object, fields: object): Json {
   const settings = typeof kind === "string" ? KINDS[kind] : kind;
   const { model, messages, ...rest } = sent({ vendor, dialect: "openai" }, settings, fields);
@@ -239,21 +240,21 @@ function asked(vendor: string, kind: Kind | object, fields: object): Json {
   return rest;
 }
 
-/** `all` with what stands in `changes`, without what is null there. */
+/** The fields of `all`, the later ones taking precedence, without those that are null. */
 const changed = (...all: Json[]): Json =>
   Object.fromEntries(
     Object.entries(Object.assign({}, ...all)).filter(([, value]) => value !== null),
   );
 const only = (fields: Json, names: readonly string[]): Json =>
   Object.fromEntries(names.map((name) => [name, fields[name]]));
-/** The fields without those that these needs are about; the tools stay. */
+/** The fields without those that these needs concern. Tools stay. */
 const without = (fields: Json, refused: readonly (keyof typeof NEEDS)[]): Json => {
   const gone = refused.flatMap((need) => ("tools" in NEEDS[need] ? [] : Object.keys(NEEDS[need])));
   if (refused.includes("logprobs")) gone.push("top_logprobs");
   return Object.fromEntries(Object.entries(fields).filter(([name]) => !gone.includes(name)));
 };
 
-/** What is sent for each choice, by the forms that the vendor knows. */
+/** What is sent for each tool_choice, by the forms that the vendor supports. */
 function choicesOf(known: Row["choices"]): [choice: Json, out: Json][] {
   const automatic: [Json, Json] = [{ tool_choice: "auto" }, { tools: TOOLS, tool_choice: "auto" }];
   if (known === "auto") return [[{}, {}], automatic];
@@ -269,7 +270,7 @@ function choicesOf(known: Row["choices"]): [choice: Json, out: Json][] {
   ];
 }
 
-/** What is sent where thinking is asked for; its depth alone asks for it as well. */
+/** What is sent if thinking is requested. An effort alone requests it too. */
 const thinkingOf = ({ on, deep = [on, on, on] }: Row): [fields: Json, out: Json][] => [
   [ON, on],
   [{ ...ON, ...effort("none") }, on],
@@ -277,16 +278,16 @@ const thinkingOf = ({ on, deep = [on, on, on] }: Row): [fields: Json, out: Json]
   ...DEPTHS.map((depth, at): [Json, Json] => [effort(depth), deep[at]!]),
 ];
 
-describe("what a vendor is asked", () => {
+describe("what a vendor is sent", () => {
   for (const [vendor, row] of Object.entries(ROWS)) {
     const { thinker = {}, takes = [], thinkerTakes = takes, refused = [], choices, echo } = row;
     const { off, on, silent = SILENT, thinkerRefused = [] } = row;
     const lacks = (kind: Kind) => [...refused, ...(kind === "plain" ? [] : thinkerRefused)];
     const provider = { vendor, dialect: "openai" };
-    /** What is sent where the client says nothing. */
+    /** What is sent if the client sets nothing. */
     const quiet = (kind: Kind): Json => changed(silent, kind === "plain" ? {} : thinker);
 
-    it(`${vendor}: everything at once, whole and streamed`, () => {
+    it(`${vendor}: all fields at once, whole and streamed`, () => {
       for (const [kind, taken, more] of [
         ["thinker", thinkerTakes, { ...thinker, ...on }],
         ["plain", takes, {}],
@@ -310,19 +311,19 @@ describe("what a vendor is asked", () => {
       assert.deepEqual(asked(vendor, "plain", { tools: [] }), silent);
     });
 
-    it(`${vendor}: thinking off, on, and its depth`, () => {
+    it(`${vendor}: thinking off, on, and its effort`, () => {
       for (const fields of [{}, { thinking: { type: "disabled" }, reasoning_effort: "high" }]) {
         assert.deepEqual(asked(vendor, "thinker", fields), { ...quiet("thinker"), ...off });
         assert.deepEqual(asked(vendor, "stubborn", fields), quiet("stubborn"));
       }
       assert.deepEqual(asked(vendor, "plain", { ...ON, reasoning_effort: "high" }), silent);
-      // The depth alone asks for thinking as well.
+      // An effort alone also requests thinking.
       for (const [fields, out] of thinkingOf(row))
         for (const kind of ["thinker", "stubborn"] as const)
           assert.deepEqual(asked(vendor, kind, fields), { ...quiet(kind), ...out });
     });
 
-    it(`${vendor}: tool calls that come back, with their thinking or without`, () => {
+    it(`${vendor}: tool calls sent back, with thinking or without`, () => {
       const given = turns({ reasoning_content: "hm" }, {}, { reasoning_content: "aha" });
       const bare = turns({}, {}, {});
       const echoed = echo ? turns({ [echo]: "hm" }, { [echo]: " " }, { [echo]: "aha" }) : bare;
@@ -338,7 +339,7 @@ describe("what a vendor is asked", () => {
       }
     });
 
-    it(`${vendor}: what it lacks, and what asks for nothing`, () => {
+    it(`${vendor}: unsupported features, and fields without effect`, () => {
       for (const kind of ["thinker", "plain"] as const) {
         const { traits } = targetOf(provider, KINDS[kind]);
         const lacking = Object.entries(NEEDS).flatMap(([need, fields]) => {
@@ -358,7 +359,7 @@ describe("what a vendor is asked", () => {
     });
   }
 
-  it("moonshot: models that are switched otherwise, or not at all, get their thinking back all the same", () => {
+  it("moonshot: models with another thinking setting, or none, also get their thinking back", () => {
     const [hm, so] = [{ reasoning_content: "hm" }, { reasoning_content: "so" }];
     const messages = turns(hm, so, so);
     for (const model of [K3, { thinking: "always" }])
@@ -369,7 +370,7 @@ describe("what a vendor is asked", () => {
       }
   });
 
-  // What the table of vendors advises for some of their models.
+  // What the table of vendors recommends for some of their models.
   for (const [model, vendor, settings, out] of [
     ["Magistral", "mistral", { thinking: "always" }, [{}, {}, effort("high")]],
     ["Kimi K3", "moonshot", K3, [{}, effort("high"), effort("max")]],
@@ -384,7 +385,7 @@ describe("what a vendor is asked", () => {
     });
 });
 
-/** A conversation with two calls, and these fields in its three messages of the assistant. */
+/** A conversation with two calls, and these fields in its three assistant messages. */
 function turns(...fields: readonly [first: Json, second: Json, last: Json]): Json[] {
   const [one, two] = [calledOf("aaaaaaaaa"), calledOf("bbbbbbbbb")];
   const [first, second, last] = fields;
@@ -407,25 +408,25 @@ for (const [vendor, temperature, top_p] of [
   ["zhipu", 1, 0.01],
   ["cohere", 1, 0.01],
 ] as const)
-  it(`the ends of a range at ${vendor}: ${temperature} and ${top_p}, because some servers refuse an end`, () => {
+  it(`the ends of a range at ${vendor} are ${temperature} and ${top_p}, because some servers reject an end`, () => {
     const ends = sent({ vendor }, {}, { temperature: 2, top_p: 0 });
     assert.deepEqual([ends["temperature"], ends["top_p"]], [temperature, top_p]);
     assert.equal(sent({ vendor }, {}, { top_p: 0.5 })["top_p"], 0.5);
   });
 
-/** A message, and several as they are told to a model that takes system messages first alone. */
+/** A system message, and several as sent to a model that accepts system messages only first. */
 const system = (content: string) => ({ role: "system", content });
 const says = (content: string) => ({ role: "assistant", content });
 const asTold = (content: string) =>
   user(`(What follows is an instruction of the system.)\n${content}`);
 const POLITE = { role: "developer", content: "Be polite." };
-/** The messages that this vendor is sent for these. */
+/** The messages that are sent to this vendor for these. */
 const back = (vendor: string, messages: readonly object[], traits: object = {}): Json[] =>
   sent({ vendor, dialect: "openai", base_url: "http://x", ...traits }, {}, { messages })[
     "messages"
   ];
 const MARK = { cache_control: { type: "ephemeral" } };
-/** The same of vllm, where the client has marked the message at this place. */
+/** The same for vllm, if the client has marked the message at this place. */
 function backMarked(messages: readonly object[], at: number): Json[] {
   const chat = chatRequest({ model: "x", messages });
   const all = chat.messages.map((message, index) => {
@@ -442,7 +443,7 @@ describe("system messages", () => {
     ...["vllm", "sglang", "llama.cpp", "lmstudio"],
     ...["nvidia", "deepinfra", "together", "fireworks"],
   ])
-    it(`${vendor}: one is sent, first, because chat templates refuse others`, () => {
+    it(`${vendor}: one is sent, first, because chat templates reject others`, () => {
       const begun = [system("Be brief."), POLITE, ...user("hi"), says("So.")];
       const one = [system("Be brief.\n\nBe polite."), ...user("hi"), says("So.")];
       const more = [...asTold("Stop."), ...user("on")];
@@ -460,7 +461,7 @@ describe("system messages", () => {
       assert.deepEqual(back(vendor, messages), messages);
     });
 
-  it("keep the client's marks for the cache when they are joined or told to the model", () => {
+  it("keep the client's cache marks when they are joined or converted", () => {
     assert.deepEqual(backMarked([system("a"), system("b"), ...user("hi")], 1)[0]!["content"], [
       { type: "text", text: "a" },
       { type: "text", text: "\n\nb", ...MARK },
@@ -470,11 +471,11 @@ describe("system messages", () => {
   });
 });
 
-describe("answers that are empty", () => {
+describe("empty assistant messages", () => {
   const messages = [...user("hi"), says(" \n"), ...user("go on"), says("So."), says("")];
 
   for (const vendor of ["moonshot", "mistral", "openai"])
-    it(`${vendor}: are left out, because some vendors refuse a conversation that has one`, () => {
+    it(`${vendor}: are left out, because some vendors reject a conversation with one`, () => {
       const [first, second, last, ...more] = back(vendor, messages);
       assert.deepEqual([first, second, more], [...user("hi"), ...user("go on"), []]);
       assert.equal(last!["content"], "So.");
@@ -482,17 +483,17 @@ describe("answers that are empty", () => {
       assert.equal(back(vendor, [...user("hi"), called]).length, 2);
     });
 
-  it("vllm: stay, because a chat template may demand that roles alternate", () =>
+  it("vllm: stay, because a chat template may require alternating roles", () =>
     assert.deepEqual(back("vllm", messages), messages));
 });
 
-describe("a chat template that demands alternating roles", () => {
+describe("a chat template that requires alternating roles", () => {
   const alternating = (messages: readonly object[], vendor = "vllm") =>
     back(vendor, messages, { alternates: true });
   const READ = says("I have read the results.");
   const RESULT = resultOf("call_1", "sunny");
 
-  it("gets the user's messages as one, and an answer to each result of a call", () => {
+  it("gets consecutive user messages as one, and an assistant message after each call's results", () => {
     const called = [...calledOf("call_1"), RESULT];
     const messages = [POLITE, ...user("hi"), ...user("on"), ...called];
     const begun = [system("Be polite."), ...user("hi\n\non"), ...called];
@@ -503,14 +504,14 @@ describe("a chat template that demands alternating roles", () => {
     assert.deepEqual(back("vllm", two, { alternates: false }), two);
   });
 
-  it("gets them as one also where a system message or an empty answer was between them", () => {
+  it("gets them as one even if a system message or an empty answer was between them", () => {
     const messages = [...user("a"), system("b"), ...user("c"), says(""), ...user("d")];
     const joined = user("a\n\n(What follows is an instruction of the system.)\nb\n\nc\n\nd");
     for (const vendor of ["vllm", "openrouter", "generic"])
       assert.deepEqual(alternating(messages, vendor), joined, vendor);
   });
 
-  it("gets a word of the user before a greeting of the assistant", () => {
+  it("gets a user message before an assistant's greeting", () => {
     const greeted = [says("Hello!"), ...user("hi")];
     const opened = [...user("(The conversation begins.)"), ...greeted];
     assert.deepEqual(alternating(greeted), opened);
@@ -531,7 +532,7 @@ describe("a chat template that demands alternating roles", () => {
 });
 
 describe("tools", () => {
-  /** The ids of calls as a vendor is sent them; the results have the same. */
+  /** The ids of calls as sent to a vendor. The results must have the same. */
   const idsAt = (vendor: string, ids: readonly string[]): readonly string[] => {
     const [, turn, ...answers] = back(vendor, [...user("hi"), ...calledOf(...ids)]);
     const given = turn!["tool_calls"].map(({ id }: Json) => id);
@@ -546,13 +547,13 @@ describe("tools", () => {
     assert.deepEqual(idsAt("mistral", ["call_1"]), [id]);
   });
 
-  it("have the ids that the provider stated, but for one that it stated of several", () => {
+  it("have the ids that the provider stated, except one used by several calls", () => {
     const [one, two, same] = ["functions.f:0", "functions.f:1", "functions.f:0"].map(usableId);
     assert.deepEqual(idsAt("moonshot", [one!, two!]), ["functions.f:0", "functions.f:1"]);
     assert.deepEqual(idsAt("moonshot", [one!, same!]), [one, same]);
   });
 
-  it("have shorter ids at OpenAI where another provider's are too long, the same in each request", () => {
+  it("have shortened ids at OpenAI if another provider's are too long, the same in each request", () => {
     const long = `chatcmpl-tool-${"a".repeat(32)}`;
     const stated = [long, "x".repeat(40), `${long}b`];
     assert.deepEqual(idsAt("vllm", stated), stated);
@@ -565,7 +566,7 @@ describe("tools", () => {
     }
   });
 
-  it("are followed by a word of the model before the user's at Mistral", () => {
+  it("are followed by an assistant message before a user message at Mistral", () => {
     const messages = [...user("hi"), ...calledOf("call_1"), ...user("and?")];
     const roles = back("mistral", messages).map(({ role }) => role);
     assert.deepEqual(roles, ["user", "assistant", "tool", "assistant", "user"]);
@@ -796,5 +797,5 @@ for (const [vendor, inMessage, inBody] of [
     assert.deepEqual({ ...body, ...inBody }, body);
   });
 
-it("the beginning of an answer is one text, without the client's mark for the cache", () =>
+it("the beginning of an answer is one text, without the client's cache mark", () =>
   assert.equal(backMarked([says("So ")], 0)[0]!["content"], "So"));

@@ -1,4 +1,4 @@
-// Converse through the gateway: what goes out for a conversation, and what replies become.
+// Converse through the gateway: the request for a conversation, and the reading of replies.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -76,7 +76,7 @@ async function start(t: TestContext, behaviour: Behaviour = status(200, REPLY)) 
   return { provider, ...(await startGateway(t, config)) };
 }
 
-/** What Converse is asked for these fields, and what each of its messages holds. */
+/** The request to Converse for these fields, and the content of each of its messages. */
 async function bodyFor(t: TestContext, fields: object): Promise<Record<string, any>> {
   const { provider, chat } = await start(t);
   const answer = await chat({ model: "nova", messages: user("hi"), ...fields });
@@ -96,12 +96,12 @@ const PDF = {
 const document = (name: string) => ({
   document: { format: "pdf", name, source: { bytes: "aGk=" } },
 });
-/** What a block is, or how long a mark lasts. */
+/** The kind of a block, or the lifetime of a cache mark. */
 const kindOf = ({ cachePoint, ...block }: any) =>
   cachePoint ? (cachePoint.ttl ?? "5m") : Object.keys(block).join();
 const lookTool = (more: object = {}) => [{ type: "function", function: { name: "look", ...more } }];
 
-it("Amazon Bedrock is called by the API of each model", async (t) => {
+it("Amazon Bedrock is called by each model's API", async (t) => {
   const { provider, chat } = await start(t, status(404));
   for (const model of ["nova", "claude", "oss", "profile"])
     for (const stream of [false, true]) await chat({ model, messages: user("hi"), stream });
@@ -126,7 +126,7 @@ it("Amazon Bedrock is called by the API of each model", async (t) => {
 });
 
 describe("a request to Converse", () => {
-  it("has the conversation, the parameters and the tools in its own words", async (t) => {
+  it("has the conversation, the parameters and the tools in Converse's format", async (t) => {
     const properties = { at: { type: "integer" } };
     const parameters = { properties, anyOf: [{ required: ["at"] }], additionalProperties: false };
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
@@ -170,7 +170,7 @@ describe("a request to Converse", () => {
     });
   });
 
-  it("has schemas without references for Nova, and none without end", async (t) => {
+  it("has schemas without references for Nova, and never endless ones", async (t) => {
     const ref = (name: number) => ({ $ref: `#/$defs/${name}` });
     const growing = Array.from({ length: 40 }, (_, at) => ({ items: Array(10).fill(ref(at + 2)) }));
     const $defs = [{ items: ref(0) }, ...growing];
@@ -181,7 +181,7 @@ describe("a request to Converse", () => {
     assert.ok(JSON.stringify(json).length < 1_000_000);
   });
 
-  it("has no tools where none may be called: earlier calls and their results are texts", async (t) => {
+  it("has no tools if none may be called: earlier calls and their results become texts", async (t) => {
     const { messages, toolConfig, inferenceConfig } = await bodyFor(t, {
       messages: [...user("What is it?"), called("1"), resultOf("1", "A cat.")],
       tools: lookTool(),
@@ -194,7 +194,7 @@ describe("a request to Converse", () => {
     assert.deepEqual([toolConfig, inferenceConfig], [undefined, { temperature: 1 }]);
   });
 
-  it("names every document once, with a text beside it, and ends an answer's beginning without blanks", async (t) => {
+  it("names every document once, adds a text, and trims blanks at the end of a begun answer", async (t) => {
     const { contents, inferenceConfig, toolConfig } = await bodyFor(t, {
       messages: [
         says("user", PDF),
@@ -217,7 +217,7 @@ describe("a request to Converse", () => {
     assert.deepEqual(toolConfig.tools, [{ toolSpec }]);
   });
 
-  it("has a temperature or a top_p for Claude, and both for others", async (t) => {
+  it("has a temperature or a top_p for Claude, and both for other models", async (t) => {
     for (const [model, sent] of [
       ["profiled", { temperature: 0.5 }],
       ["nova", { temperature: 0.5, topP: 0.9 }],
@@ -232,7 +232,7 @@ describe("a request to Converse", () => {
     ["nova", ["text,5m,document,5m,document", "toolUse", "toolResult", "text,5m"]],
     ["profiled", ["text,5m,document,1h,document", "toolUse", "toolResult,5m", "text,5m"]],
   ] as const)
-    it(`has the client's marks where the model takes them: ${model}`, async (t) => {
+    it(`has the client's cache marks if the model takes them: ${model}`, async (t) => {
       const result = resultOf("call_12345", [marked("hi")]);
       const begun = says("assistant", marked("It is "));
       const csv = { type: "file", file: { file_data: "data:text/csv;base64,aGk=" } };
@@ -251,7 +251,7 @@ describe("a request to Converse", () => {
       assert.equal(contents[3][0].text, "It is");
     });
 
-  it("with a mark that the model refuses leaves the model open to others", async (t) => {
+  it("with a mark that the model rejects does not open the model's breaker", async (t) => {
     const message =
       "You invoked an unsupported model or your request did not allow prompt caching. " +
       "See the documentation for more information.";
@@ -296,7 +296,7 @@ describe("a reply of Converse", () => {
     );
   });
 
-  it("that is cut or damaged is an error, never an end", async (t) => {
+  it("that is cut or damaged is an error, never a normal end", async (t) => {
     const damaged = Buffer.from(new Uint8Array(STREAM[5]!).fill(0, -4));
     for (const frames of [STREAM.with(5, damaged), STREAM.slice(0, 6)]) {
       const { chat } = await start(t, streamed(...frames));
@@ -305,7 +305,7 @@ describe("a reply of Converse", () => {
     }
   });
 
-  it("keeps texts with citations, and what it does not know, as its JSON", () => {
+  it("keeps texts with citations, and unknown content as JSON", () => {
     const cited = { content: [{ text: "Grass is " }, { text: "green." }], citations: [{}] };
     const content = [{ citationsContent: cited }, { image: { format: "png" } }];
     const whole = createConverseDecoder().push({ output: { message: { content } } });
@@ -318,7 +318,7 @@ describe("a reply of Converse", () => {
     assert.equal(texts(parts), 'Green.{"newThing":1}');
   });
 
-  it("keeps calls apart that have the same block", () => {
+  it("separates calls with the same block index", () => {
     const { push } = createConverseDecoder();
     const indexes = ["a", "b", "c"].flatMap((toolUseId) =>
       push({ contentBlockStart: { start: { toolUse: { toolUseId, name: "look" } } } }).map(
@@ -348,7 +348,7 @@ describe("a reply of Converse", () => {
     ["an error frame", true, "model_overloaded", streamed(errorFrame("ThrottlingException", "x"))],
     ["its message", false, "context_length_exceeded", status(400, LONG)],
   ] as const)
-    it(`that is a refusal by ${name} is ${code}`, async (t) => {
+    it(`that is rejected by ${name} is ${code}`, async (t) => {
       const { chat } = await start(t, behaviour);
       const answer = await chat({ model: "nova", messages: user("hi"), stream });
       assert.equal((await json(answer)).error.code, code);

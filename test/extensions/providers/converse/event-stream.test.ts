@@ -1,4 +1,4 @@
-// Amazon's event stream: any cut of its bytes gives the same events, and any damage is noticed.
+// Amazon's event stream: any split of its bytes gives the same events, and any damage is detected.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -20,7 +20,7 @@ const EVENTS = [
 const BYTES = Buffer.concat(FRAMES);
 
 const { crc32 } = process.getBuiltinModule("node:zlib");
-/** The beginning of a frame of this length, whose headers have this length. */
+/** The beginning of a frame with this length and this length of headers. */
 function prelude(length: number, headers = 0): Buffer {
   const bytes = Buffer.alloc(12);
   bytes.writeUInt32BE(length, 0);
@@ -29,7 +29,7 @@ function prelude(length: number, headers = 0): Buffer {
   return bytes;
 }
 
-/** The events of these pieces. */
+/** The events in these pieces. */
 function read(...pieces: readonly Uint8Array[]): string[] {
   const reader = eventStream.createReader();
   const events = pieces.flatMap((piece) => reader.push(piece));
@@ -37,19 +37,19 @@ function read(...pieces: readonly Uint8Array[]): string[] {
 }
 
 describe("an event stream", () => {
-  it("is the same however its bytes are cut", () => {
+  it("is read the same however its bytes are split", () => {
     for (let cut = 0; cut <= BYTES.length; cut += 1)
       assert.deepEqual(read(BYTES.subarray(0, cut), BYTES.subarray(cut)), EVENTS, `cut at ${cut}`);
     assert.deepEqual(read(...[...BYTES].map((byte) => Uint8Array.of(byte))), EVENTS);
   });
 
-  it("gives each event as soon as it is whole", () => {
+  it("yields each event as soon as it is complete", () => {
     const reader = eventStream.createReader();
     assert.deepEqual(reader.push(FRAMES[0]!.subarray(0, -1)), []);
     assert.deepEqual(reader.push(FRAMES[0]!.subarray(-1)), [EVENTS[0]]);
   });
 
-  it("is broken if any byte of it is another one", () => {
+  it("is rejected if any byte of it was changed", () => {
     for (let at = 0; at < BYTES.length; at += 1) {
       const damaged = Buffer.from(BYTES);
       damaged[at] = damaged[at]! ^ 1;
@@ -57,12 +57,12 @@ describe("an event stream", () => {
     }
   });
 
-  it("is broken if it ends inside a frame", () => {
+  it("is rejected if it ends inside a frame", () => {
     for (let end = 1; end < FRAMES[0]!.length; end += 1)
       assert.throws(() => read(BYTES.subarray(0, end)), /it ends inside a frame/);
   });
 
-  it("is broken if a frame states a length beyond 16 MiB, before its bytes are kept", () => {
+  it("is rejected if a frame states a length beyond 16 MiB, before its bytes are stored", () => {
     const long = frame({}, "x".repeat(100));
     const fits = frame({ ":event-type": "a" }, JSON.stringify("x".repeat(1_000_000)));
     assert.equal(read(fits).length, 1);
@@ -71,7 +71,7 @@ describe("an event stream", () => {
     assert.throws(() => read(prelude(15)), /a length is wrong/);
   });
 
-  it("knows headers of other types, and notices those that are cut", () => {
+  it("may have headers of other types, and rejects those that are cut", () => {
     const headers = Buffer.concat([
       Buffer.from([1, 97, 0]), // true
       Buffer.from([1, 98, 4, 0, 0, 0, 1]), // an integer

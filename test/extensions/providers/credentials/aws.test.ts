@@ -1,5 +1,5 @@
-// Amazon's credentials: a provider that computes each signature by itself, and the services from
-// which keys come, each strict about what it is asked.
+// Amazon's credentials: a provider that verifies each signature independently, and the services
+// that issue keys, each strict about its requests.
 
 import assert from "node:assert/strict";
 import { createHash, createHmac } from "node:crypto";
@@ -15,7 +15,7 @@ import { listening } from "../../../support/listening.ts";
 import { completion, startProvider, status, type Asked } from "../../../support/provider.ts";
 import { now } from "../../../support/today.ts";
 
-/** Secrets by the ids of keys, with the token that must come with them. */
+/** Secrets by key id, with the session token that must accompany them. */
 type Known = Map<string, { readonly secret: string; readonly token?: string }>;
 
 const hmac = (key: string | Buffer, text: string) =>
@@ -56,9 +56,8 @@ function isSigned({ req, body }: Asked, known: Known, service: string, now: numb
 const CONVERSED = { output: { message: { content: [{ text: "Hi." }] } }, stopReason: "end_turn" };
 
 /**
- * A Bedrock that lets in what is signed, with a clock that is `ahead` of this machine's, in
- * milliseconds. `ask`: the statuses of a request at each of its services, and what the operator is
- * told.
+ * A Bedrock that accepts signed requests, with a clock `ahead` of this machine's, in milliseconds.
+ * `ask`: the statuses of a request at each of its services, and the log's lines.
  */
 async function startBedrock(t: TestContext, known: Known, ahead = 0) {
   const { url, asked } = await startProvider(t, (asked) => {
@@ -90,7 +89,7 @@ const AWS = { type: "aws" };
 const FIXED = { ...AWS, access_key_id: "AKID", secret_access_key: "s3cret/Key" };
 
 describe("Amazon's signature", () => {
-  it("is that of the published example", () => {
+  it("equals that of the published example", () => {
     const { Authorization } = signedHeaders(
       {
         url: "https://example.amazonaws.com/",
@@ -108,7 +107,7 @@ describe("Amazon's signature", () => {
     assert.ok(Authorization!.endsWith(`Signature=${signature}`));
   });
 
-  it("lets requests in at both services, with keys of the configuration or the environment", async (t) => {
+  it("is accepted at both services, with keys of the configuration or the environment", async (t) => {
     const known: Known = new Map([["AKID", { secret: "s3cret/Key" }]]);
     const { ask } = await startBedrock(t, known);
     assert.deepEqual((await ask(FIXED)).statuses, [200, 200]);
@@ -120,7 +119,7 @@ describe("Amazon's signature", () => {
     assert.deepEqual((await ask(wrong)).statuses, [503, 503]);
   });
 
-  it("is right although this machine's clock is wrong, and the operator is told once", async (t) => {
+  it("is right even if this machine's clock is wrong, which is reported once", async (t) => {
     const known: Known = new Map([["AKID", { secret: "s3cret/Key" }]]);
     const { ask, asked } = await startBedrock(t, known, -3_600_000);
     const { statuses, diagnostics } = await ask(FIXED);
@@ -132,7 +131,7 @@ describe("Amazon's signature", () => {
   });
 });
 
-/** A service of this machine that answers by `answer`. */
+/** A local service that answers with `answer`. */
 async function startService(
   t: TestContext,
   answer: (req: IncomingMessage, body: string, res: ServerResponse) => void,
@@ -172,8 +171,8 @@ function tokenFile(token: string): string {
   return file;
 }
 
-describe("keys of the machine", () => {
-  it("come from STS for the token of a web identity, which is read anew", async (t) => {
+describe("keys of a machine", () => {
+  it("come from STS for a web identity's token, which is read each time", async (t) => {
     const { known, issue } = issuer();
     const file = tokenFile("jwt-1\n");
     const sts = await startService(t, (req, body, res) => {
@@ -203,7 +202,7 @@ describe("keys of the machine", () => {
     const { statuses, again } = await ask(AWS, env);
     assert.deepEqual(statuses, [200, 200]);
     assert.deepEqual(sts.asked, ["POST /"]);
-    // The keys are revoked: they are renewed once, with the token that is in the file now.
+    // The keys are revoked: they are renewed once, with the token now in the file.
     known.clear();
     writeFileSync(file, "jwt-2");
     assert.deepEqual(await again(), [200, 200]);
@@ -213,7 +212,7 @@ describe("keys of the machine", () => {
     assert.match(JSON.stringify(diagnostics), told);
   });
 
-  it("come from the endpoint of a container", async (t) => {
+  it("come from a container's endpoint", async (t) => {
     const { known, asJson } = issuer();
     const { url } = await startService(t, (req, _body, res) => {
       const isRight = req.url === "/creds" && req.headers.authorization === "container-token";

@@ -1,5 +1,5 @@
-// Azure OpenAI as a provider that is strict: its paths, its header for a key, and tokens of Entra,
-// of App Service and of the metadata service, each from a server that checks what it is asked.
+// Azure OpenAI as a strict provider: its paths, its key header, and tokens of Entra, App Service
+// and the metadata service, each from a server that checks its requests.
 
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage } from "node:http";
@@ -30,7 +30,7 @@ const isApplication = (req: IncomingMessage, form: URLSearchParams): boolean =>
   form.get("client_secret") === SECRET &&
   form.get("scope") === "https://cognitiveservices.azure.com/.default";
 
-/** A gateway before an Azure that behaves so. */
+/** A gateway before an Azure with this behaviour. */
 async function start(
   t: TestContext,
   behaviour: Behaviour,
@@ -50,13 +50,13 @@ async function start(
       { "x-request-id": id },
       signal,
     );
-  /** The statuses of so many requests at once. */
+  /** The statuses of `count` requests at once. */
   const statuses = async (count: number) =>
     (await Promise.all(Array.from({ length: count }, () => ask()))).map(({ status }) => status);
   return { ...gateway, ask, statuses, provider };
 }
 
-/** The same where Entra gives tokens to the application; `behaviour` absent: Azure takes them. */
+/** The same with tokens of Entra for the application. `behaviour` absent: Azure accepts them. */
 async function startWithEntra(t: TestContext, behaviour?: Behaviour, over: object = {}) {
   const entra = await startTokenService(t, isApplication);
   const credentials = application(entra.url);
@@ -82,7 +82,7 @@ for (const [api_version, path] of [
   });
 
 describe("tokens of Entra", () => {
-  it("are fetched once for all requests, and renewed once when they are refused, for all who wait", async (t) => {
+  it("are fetched once for all requests, and once rejected renewed once for all waiting requests", async (t) => {
     const { statuses, entra } = await startWithEntra(t);
     assert.deepEqual(await statuses(3), [200, 200, 200]);
     assert.deepEqual(await statuses(1), [200]);
@@ -92,7 +92,7 @@ describe("tokens of Entra", () => {
     assert.equal(entra.asked.length, 2);
   });
 
-  it("are renewed also where the provider breaks its refusal off", async (t) => {
+  it("are renewed even if the provider breaks off its error response", async (t) => {
     let requests = 0;
     const { ask, entra } = await startWithEntra(t, (asked) => {
       requests += 1;
@@ -104,7 +104,7 @@ describe("tokens of Entra", () => {
     assert.equal(entra.asked.length, 2);
   });
 
-  it("cost a client nothing that leaves while a refused one is renewed", async (t) => {
+  it("cost a client nothing that leaves while a rejected token is renewed", async (t) => {
     const answers = [JSON.stringify({ access_token: "token", expires_in: 3600 })];
     const leaving = new AbortController();
     const entra = createServer((_req, res) => {
@@ -119,7 +119,7 @@ describe("tokens of Entra", () => {
     assert.deepEqual([left, cost], [499, undefined]);
   });
 
-  it("cost a client nothing that leaves within a refusal, after another has renewed them", async (t) => {
+  it("cost a client nothing that leaves during an error response, after another has renewed them", async (t) => {
     const entra = await startTokenService(t, isApplication);
     const leaving = new AbortController();
     let requests = 0;
@@ -140,12 +140,12 @@ describe("tokens of Entra", () => {
     assert.equal((await accessOf("left"))["cost"], undefined);
   });
 
-  it("are waited for no longer than for a reply where the refusal does not end", async (t) => {
+  it("are awaited no longer than a reply if the error response does not end", async (t) => {
     const { ask } = await startWithEntra(t, breaksOff, { timeouts: { first_token_ms: 300 } });
     assert.equal((await json(await ask())).error.code, "upstream_timeout");
   });
 
-  it("that fit into no header are none", async (t) => {
+  it("that are invalid in a header count as missing", async (t) => {
     const entra = await startTokenService(t, isApplication, { token: "two\nlines" });
     const credentials = application(entra.url);
     const { ask, diagnostics } = await start(t, withToken(entra), { credentials });
@@ -153,7 +153,7 @@ describe("tokens of Entra", () => {
     assert.match(JSON.stringify(diagnostics), /credentials_failed.*Entra answered without a token/);
   });
 
-  it("that cannot be had are a refused key to the operator, and nothing to the client", async (t) => {
+  it("that are unavailable appear as a rejected key to the operator only", async (t) => {
     const entra = await startTokenService(t, () => false);
     const credentials = application(entra.url);
     const { ask, provider, diagnostics } = await start(t, withToken(entra), { credentials });
@@ -184,7 +184,7 @@ for (const client of [{}, { client_id: "an app" }])
     assert.deepEqual(await statuses(1), [200]);
   });
 
-it("tokens of the machine's identity come from App Service where it states its address", async (t) => {
+it("tokens of the machine's identity come from App Service if the environment has its address", async (t) => {
   const query = { "api-version": "2019-08-01", resource: "https://ai.azure.com" };
   const service = await startTokenService(
     t,

@@ -1,6 +1,6 @@
-// Vertex AI as a provider that is strict: the paths of each API, and tokens of a service account
-// and of the metadata service, from servers that check what they are asked. Then tokens that a
-// command prints: real processes, a real provider.
+// Vertex AI as a strict provider: the paths of each API, and tokens of a service account and of the
+// metadata service, from servers that check their requests. Then tokens printed by a command: real
+// processes, a real provider.
 
 import assert from "node:assert/strict";
 import { verify } from "node:crypto";
@@ -18,7 +18,7 @@ import { LONG } from "../../../support/long.ts";
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 
-/** Whether a form has an assertion that the account has signed for this audience, just now. */
+/** Whether a form has an assertion that the account has just signed for this audience. */
 function isAssertion(form: URLSearchParams, audience: string): boolean {
   const [head = "", claims = "", signature = ""] = (form.get("assertion") ?? "").split(".");
   const decoded = (part: string) => JSON.parse(Buffer.from(part, "base64url").toString());
@@ -40,7 +40,7 @@ const ANTHROPIC = message([textBlock("Hi.")]);
 const OPENAI = completion({ content: "Hi." });
 const GEMINI = { candidates: [{ content: { parts: [{ text: "Hi." }] }, finishReason: "STOP" }] };
 
-/** A Vertex with a model of each API, which takes tokens of this service, and a gateway. */
+/** A Vertex with a model of each API that accepts this service's tokens, and a gateway. */
 async function gatewayWith(
   t: TestContext,
   { valid }: TokenService,
@@ -138,7 +138,7 @@ async function startWith(t: TestContext, program: string) {
 
 const PRINTS = `console.log("token-of-" + process.argv[2].replace(" ", "-"));`;
 
-it("a command for a token is run without a shell, once for many requests", async (t) => {
+it("a token command is run without a shell, once for many requests", async (t) => {
   const { chat, provider } = await startWith(t, PRINTS);
   const ask = () => chat({ model: "m", messages: user("hello") });
   for (const { status } of [...(await Promise.all([ask(), ask()])), await ask()])
@@ -154,7 +154,7 @@ for (const [name, program, detail] of [
   ["prints nothing", "", /printed no token/],
   ["prints a sentence", `console.log("please log in");`, /printed no token/],
 ] as const) {
-  it(`a command for a token that ${name} counts as a refused key, and another candidate serves`, async (t) => {
+  it(`a token command that ${name} counts as a rejected key, and another candidate serves`, async (t) => {
     const { chat, diagnostics } = await startWith(t, program);
     assert.equal((await chat({ model: "any", messages: user("hello") })).status, 200);
     const failed = diagnostics.find(({ event }) => event === "credentials_failed");

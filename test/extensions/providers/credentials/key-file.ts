@@ -1,4 +1,4 @@
-// The key file of a service account of Google's.
+// The key file of a Google service account.
 
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 20
 export { publicKey };
 export const EMAIL = "gateway@p.iam.gserviceaccount.com";
 
-/** Writes the file, with these fields in place of its own. */
+/** Writes the file. `more` overrides its fields. */
 export function keyFile(token_uri: string, more: object = {}): string {
   const file = join(folder(), "sa.json");
   const account = {

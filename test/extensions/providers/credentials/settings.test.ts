@@ -1,5 +1,5 @@
-// The settings of clouds and of their credentials: faults with their place, and the hosts that they
-// decide.
+// The settings of clouds and of their credentials: faults with their paths, and the resulting
+// hosts.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -52,7 +52,7 @@ const PAIR = "credentials: access_key_id and secret_access_key belong together";
 const UNSET = /^credentials\.access_key_id: the environment variable NO_SUCH_VARIABLE is not set/;
 
 describe("the settings of a cloud", () => {
-  // Each row with its faults, beside the name of the provider. None: it is right.
+  // Each row with its faults, without the provider's name. None: the row is valid.
   const CASES: [row: object, ...faults: (string | RegExp)[]][] = [
     [azure(APPLICATION)],
     [azure({}, KEYED)],
@@ -97,7 +97,7 @@ describe("the settings of a cloud", () => {
     [bedrock({}, { ...HERE, ...NO_CREDENTIALS }), /^api_key: is required: /],
   ];
   for (const [row, ...faults] of CASES)
-    it(`${JSON.stringify(row)}: ${faults.length === 0 ? "right" : faults.join(" and ")}`, () => {
+    it(`${JSON.stringify(row)}: ${faults.length === 0 ? "valid" : faults.join(" and ")}`, () => {
       const found = issueLines(() => checkConfig({ providers: { c: row }, models: {} }));
       assert.equal(found.length, faults.length, found.join("\n"));
       for (const [at, fault] of faults.entries()) {
@@ -107,7 +107,7 @@ describe("the settings of a cloud", () => {
       }
     });
 
-  it("name for a model a format that Vertex has", () => {
+  it("may set a format for a model that Vertex supports", () => {
     const models = { m: { provider: "v", dialect: "demo" } };
     assert.deepEqual(
       issueLines(() => checkConfig({ providers: { v: vertex() }, models })),
@@ -121,7 +121,7 @@ describe("the settings of a cloud", () => {
     [vertex(), "us-east5-aiplatform.googleapis.com"],
     [bedrock({}, { region: "eu-west-1" }), "bedrock-runtime.eu-west-1.amazonaws.com"],
   ] as const)
-    it(`decide that the host is ${host}`, () => {
+    it(`result in the host ${host}`, () => {
       const { providers } = checkConfig({ providers: { c: row }, models: {} });
       assert.equal(providers.get("c")!.base_url, `https://${host}`);
     });
@@ -135,7 +135,7 @@ describe("the settings of a cloud", () => {
     ["global.openai.gpt-5.6-sol", "converse", undefined],
     ["us.xai.grok-4.6", "converse", undefined],
   ] as const)
-    it(`decide how Bedrock's model ${model} is called: ${dialect}`, () => {
+    it(`result in Bedrock's model ${model} being called by ${dialect}`, () => {
       const models = { [model]: { provider: "c" } };
       const config = checkConfig({ providers: { c: bedrock({}) }, models });
       const found = config.models.get(model)!;
@@ -195,7 +195,7 @@ describe("the settings of a cloud", () => {
 
   const COMMAND = { type: "command", run: ["echo", "token"], ttl_s: 60 };
   for (const [row, env] of [...SECRETS, [azure(COMMAND), {}] as const])
-    it(`travel to the workers: ${JSON.stringify([row, env])}`, () => {
+    it(`reach the workers: ${JSON.stringify([row, env])}`, () => {
       const config = checkConfig({ providers: { c: row }, models: {} }, env);
       assert.deepEqual(structuredClone(config), config);
     });

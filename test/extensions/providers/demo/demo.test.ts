@@ -1,6 +1,6 @@
-// The demo model through the gateway: everything that a client can ask a model for, answered
-// offline, the same way every time. Then values by example: what is taken from a schema, and that a
-// hostile one costs no time.
+// The demo model through the gateway: every feature that a client can request, answered offline and
+// deterministically. Then example values: what is taken from a schema, and that a hostile schema
+// costs no time.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -29,7 +29,7 @@ const CALLS = { tools: TOOLS, tool_choice: "auto" };
 
 let gateway: ReturnType<typeof startGateway>;
 
-/** The reply, which must be the same whole and streamed, with its usage. */
+/** The reply, which must be the same whole and streamed, including usage. */
 async function ask(fields: object) {
   const { chat } = await gateway;
   const { choices, usage } = await json(await chat({ ...ASK, ...fields }, AUTH));
@@ -46,11 +46,11 @@ async function ask(fields: object) {
   return { message, content: (message.content ?? "") as string, finish, logprobs, usage, chunks };
 }
 
-// What any model must do is in the conformance suite, which the demo model passes.
+// The conformance suite, which the demo model passes, tests what any model must do.
 describe("the demo model", () => {
   gateway = startGateway(suiteScope(), demo());
 
-  it("speaks of the last question, and says the same every time, in many pieces", async () => {
+  it("answers the last question, always the same way, in many pieces", async () => {
     const first = await ask({});
     assert.ok(first.content.includes(QUESTION));
     assert.ok(first.chunks.length > 20);
@@ -62,7 +62,7 @@ describe("the demo model", () => {
     }
   });
 
-  it("says something well-formed to anything", async () => {
+  it("answers anything with a well-formed reply", async () => {
     const questions = ["", " ", "😀".repeat(200), `${"x".repeat(119)}😀`, "a\r\nb", "\u0000"];
     const blank = (count: number) => " ".repeat(count);
     const blanks = [`a${blank(998)}😀`, `${blank(999)}😀`, `x${blank(99_999)}y`];
@@ -75,7 +75,7 @@ describe("the demo model", () => {
     assert.match(content, /“Norway\?”/);
   });
 
-  it("fills arguments and JSON by their schema, and has an id for each conversation", async () => {
+  it("fills arguments and JSON by their schema, with ids per conversation", async () => {
     const [call] = (await ask(CALLS)).message.tool_calls;
     assert.deepEqual(JSON.parse(call.function.arguments), { city: "Oslo" });
     assert.match(call.id, /^call_[0-9a-f]{24}$/);
@@ -91,7 +91,7 @@ describe("the demo model", () => {
     }
   });
 
-  it("gives log probabilities of each token with its bytes, and as many alternatives as were asked for", async () => {
+  it("returns log probabilities of each token with its bytes, and the requested number of alternatives", async () => {
     const asked = { messages: user("Grüße, 😀!"), logprobs: true, top_logprobs: 20 };
     const { content, logprobs } = await ask(asked);
     const tokens: Json[] = logprobs.content;
@@ -102,7 +102,7 @@ describe("the demo model", () => {
     }
   });
 
-  it("counts more tokens for longer prompts, and as cached what a conversation repeats", async () => {
+  it("counts more tokens for longer prompts, and the repeated part of a conversation as cached", async () => {
     const count = async (fields: object) => (await ask(fields)).usage;
     const bare = await count({});
     const so = [...user(QUESTION), { role: "assistant", content: "Oslo." }];
@@ -129,13 +129,13 @@ describe("the demo transport, aborted", () => {
     });
   const reason = new Error("the client has left");
 
-  it("before the request: it is rejected with the signal's reason", async () => {
+  it("before the request: rejects with the signal's reason", async () => {
     const cancel = new Cancel();
     cancel.abort(reason);
     await assert.rejects(send(cancel, false), reason);
   });
 
-  it("in a pause of a stream: the body throws the signal's reason", async () => {
+  it("during a pause of a stream: the body throws the signal's reason", async () => {
     const abort = new Cancel();
     const { body } = await send(abort, true);
     const reading = piecesOf(body!);
@@ -145,7 +145,7 @@ describe("the demo transport, aborted", () => {
     await within(assert.rejects(next, reason), "the end of the pause");
   });
 
-  it("a whole reply is not paced", async () => {
+  it("returns a whole reply without pauses", async () => {
     const { body } = await send(new Cancel(), false);
     const { value } = await within(piecesOf(body!).next(), "the reply");
     assert.match(Buffer.from(value!).toString(), /"finish_reason":"stop"/);
@@ -155,7 +155,7 @@ describe("the demo transport, aborted", () => {
 const example = (schema: object) => exampleOf({ ...schema }, "Why?");
 const named = (count: number, make: (index: number) => unknown) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, make(index)]));
-/** An object with all of these properties, each of which is required. */
+/** An object with all of these properties, each required. */
 const all = (properties: object) => ({
   type: "object",
   properties,
@@ -193,7 +193,7 @@ describe("an example", () => {
     it(`of ${JSON.stringify(schema)} is ${JSON.stringify(value)}`, () =>
       assert.deepEqual(example(schema), value));
 
-  it("ends where a schema that refers to itself allows it", () => {
+  it("ends where a recursive schema allows it", () => {
     const node = { anyOf: [{ $ref: "#" }, { type: "null" }] };
     assert.ok(JSON.stringify(example(all({ left: node, right: node }))).length < 200);
   });
@@ -224,7 +224,7 @@ for (const [name, schema] of [
     (at) => [`a reference to ${at}`, all({ a: { $ref: at } })] as const,
   ),
 ] as const)
-  it(`the example of a hostile schema, ${name}, is made at once, and is short`, () => {
+  it(`the example of a hostile schema, ${name}, is created at once, and is short`, () => {
     const effort = startEffort();
     const text = JSON.stringify(example(schema));
     const took = effort();

@@ -1,5 +1,5 @@
-// What Gemini is asked, and how its answers are read, whole and streamed: wire.md "Gemini requests"
-// and "Gemini replies", written down here once more by hand.
+// Requests to Gemini, and the reading of its replies, whole and streamed: wire.md "Gemini requests"
+// and "Gemini replies", written again by hand here.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -40,8 +40,8 @@ const said = (
 });
 
 /**
- * What is sent of the sampling parameters where the client says neither: the provider's own
- * temperature is 1, its topP is not.
+ * What is sent if the client sets no sampling parameters: the provider's default temperature is 1,
+ * its default topP is not.
  */
 const SILENT = { topP: 1 };
 
@@ -61,7 +61,7 @@ const target = (model: string) =>
     { upstream_model: `gemini-${model}`, ...MODELS[model as keyof typeof MODELS] },
   );
 
-/** What Gemini is asked; `dialect` is one that has seen nothing before. */
+/** Gemini's request. `dialect`: absent, a new one without memory of earlier replies. */
 function ask(fields: Json, dialect = newDialect()): Json {
   const { model = "plain", ...rest } = fields;
   return askedBy(dialect, rest, target(model)).body;
@@ -70,7 +70,7 @@ function ask(fields: Json, dialect = newDialect()): Json {
 /** The reply, which must be the same whole and as these events. */
 const answers = (whole: object, events: readonly object[]) =>
   replyTo(newDialect, whole, events, target("level"));
-/** The same for these parts, streamed one by one, then nothing but the end. */
+/** The same for these parts, streamed one by one, then the end alone. */
 const answersIn = (parts: readonly object[], finishReason = "STOP") =>
   answers(said(parts, finishReason), [
     ...parts.map((part) => said([part])),
@@ -87,11 +87,11 @@ const answered = (id: string, response: object, name = "f") => ({
 });
 const says = (role: "user" | "model", ...parts: object[]) => ({ role, parts });
 const HI = says("user", { text: "hi" });
-/** Stands for a signature that was never seen. */
+/** Stands in for an unknown signature. */
 const SKIP = "skip_thought_signature_validator";
 
-describe("what Gemini is asked", () => {
-  it("its address, its key, and no field that it does not know", () => {
+describe("what Gemini is sent", () => {
+  it("its address, its key, and no unknown field", () => {
     const fields = { user: "alice", parallel_tool_calls: false, reasoning_effort: "high" };
     for (const [stream, method] of [
       [false, "generateContent"],
@@ -173,7 +173,7 @@ describe("what Gemini is asked", () => {
       }),
     );
 
-  it("signatures come back with their calls; those never seen are stood in for where they must be", () => {
+  it("signatures are sent back with their calls; unknown ones get a placeholder where they are required", () => {
     const messages = [
       ...user("hi"),
       calling(callOf("a"), callOf("b", "g")),
@@ -219,7 +219,7 @@ describe("what Gemini is asked", () => {
     assert.deepEqual(toolConfig.functionCallingConfig.allowedFunctionNames, ["_1st"]);
   });
 
-  it("calls and results have no ids where they are refused", () => {
+  it("calls and results have no ids where they are rejected", () => {
     const messages = [...user("hi"), calling(callOf("a")), resultOf("a", "1")];
     const vertex = targetOf({ vendor: "vertex", dialect: "gemini" });
     const { contents } = askedBy(newDialect(), { messages }, vertex).body;
@@ -229,7 +229,7 @@ describe("what Gemini is asked", () => {
     ]);
   });
 
-  it("a call without an id gets one, with which its signature is found again", () => {
+  it("a call without an id gets one, by which its signature is found again", () => {
     const dialect = newDialect();
     const part = { functionCall: { name: "f" }, thoughtSignature: "c2ln" };
     const [given] = wholeReply(dialect, said([part], "STOP"), target("level"));
@@ -284,7 +284,7 @@ describe("what Gemini is asked", () => {
       assert.deepEqual(ask({ model, ...fields }), { contents: [HI], generationConfig, ...more });
     });
 
-  it("thinking: by level, by budget, on, off, as little as can be, and not at all", () => {
+  it("thinking: by level, by budget, on, off, as little as possible, and none", () => {
     const shown = (config: object) => ({ includeThoughts: true, ...config });
     const hidden = (config: object) => ({ includeThoughts: false, ...config });
     const off = { thinking: { type: "disabled" }, reasoning_effort: "high" };
@@ -296,7 +296,7 @@ describe("what Gemini is asked", () => {
       ["budget-on", {}, hidden({ thinkingBudget: 128 })],
       ["level", effort("none"), hidden({ thinkingLevel: "MINIMAL" })],
       ["budget", off, hidden({ thinkingBudget: 0 })],
-      // The depth alone asks for thinking, and not to see it.
+      // An effort alone requests thinking, but not its text.
       ["level", effort("high"), hidden({ thinkingLevel: "HIGH" })],
       ["budget", effort("low"), hidden({ thinkingBudget: 1024 })],
       ["level", ON, shown({})],
@@ -320,7 +320,7 @@ describe("what Gemini is asked", () => {
   });
 });
 
-describe("what Gemini answers", () => {
+describe("how Gemini's replies are read", () => {
   const THOUGHTS = ["Let ", "me."].map((text) => ({ text, thought: true }));
   const f = ["a", "f", '{"x":"\u00d8"}'];
   const g = ["generated", "g", "{}"];
@@ -338,7 +338,7 @@ describe("what Gemini answers", () => {
       { text: "Hi." },
     ],
     [
-      "parts of its own tools are left out, those of other kinds are text",
+      "parts of Gemini's own tools are dropped, unknown ones become text",
       [{ executableCode: { code: "1" } }, { text: "Hi." }, NEW],
       { text: `Hi.${JSON.stringify(NEW)}` },
     ],
@@ -349,7 +349,7 @@ describe("what Gemini answers", () => {
       { text: "So:", reasoning: "Let me.", calls: [f, g] },
     ],
     [
-      "calls of functions whose names it refuses: the client's names",
+      "calls of functions whose names Gemini rejects get the client's names back",
       [called("b", "_1st"), called("c", "__-f"), called("d", "_g")],
       {
         calls: [
@@ -392,13 +392,13 @@ describe("what Gemini answers", () => {
   });
 
   for (const candidate of [{ finishReason: "SAFETY" }, { finishReason: "SPII", content: null }])
-    it(`a candidate of which a filter has left nothing: ${JSON.stringify(candidate)}`, () => {
+    it(`a candidate whose content a filter removed: ${JSON.stringify(candidate)}`, () => {
       const filtered = { candidates: [candidate] };
       const { text, finish } = answers(filtered, [filtered]);
       assert.deepEqual([text, finish], ["", "content_filter"]);
     });
 
-  it("no candidate is no reply", () => {
+  it("a body without a candidate is not a reply", () => {
     for (const nothing of [{}, { candidates: [] }, { usageMetadata: { promptTokenCount: 20 } }])
       assert.equal(errorOf(() => answers(nothing, [])).code, "upstream_error");
   });
@@ -426,7 +426,7 @@ describe("what Gemini answers", () => {
       assert.deepEqual(reply.usage, makeUsage(counted));
     });
 
-  it("a count that later events leave out is the last one that was stated, but for texts after it", () => {
+  it("a count that later events omit keeps its last value, unless text follows it", () => {
     const decoder = newDialect().decoder(target("plain"));
     const completionAfter = (text: string, candidatesTokenCount?: number, more: object = {}) => {
       const parts = text === "" ? [] : [{ text }];
@@ -441,7 +441,7 @@ describe("what Gemini answers", () => {
     assert.deepEqual(completionAfter("More."), [undefined, 4]);
   });
 
-  it("log probabilities stand at the text, and those of reasoning alone nowhere", () => {
+  it("log probabilities belong to the text, and those of reasoning alone are dropped", () => {
     const token = (text: string, logProbability: number) => ({ token: text, logProbability });
     const first = [token("\u00d8", -0.1), token("O", -2)];
     const topCandidates = [{ candidates: first }];

@@ -1,4 +1,4 @@
-// What a provider wants back with its tool calls, though clients do not see it.
+// What a provider requires back with its tool calls, although clients do not see it.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
@@ -25,7 +25,7 @@ const signed = (thought_signature: string) => ({ google: { thought_signature } }
 const tool_calls = ["a", "b"].map((id, index) => ({ index, ...callOf(id) }));
 const CALLED = delta({ tool_calls }, "tool_calls");
 
-/** What the provider gets of the calls of a reply that it streamed so. */
+/** What the provider gets back with the calls of a reply that it streamed in these events. */
 function back(events: readonly object[], ids = ["a", "b"]): Json {
   const dialect: Dialect = keepingDetails(compatibleDialect, createSignatureStore());
   const decoder = dialect.decoder(TARGET);
@@ -34,7 +34,7 @@ function back(events: readonly object[], ids = ["a", "b"]): Json {
   return askedBy(dialect, { messages }, TARGET).body["messages"][1];
 }
 
-it("the details of the reasoning before the calls, whole again", () => {
+it("the reasoning details before the calls, reassembled", () => {
   const message = back([
     reasoned(text({ text: "Hm" })),
     reasoned(text({ text: "m.", signature: null })),
@@ -46,7 +46,7 @@ it("the details of the reasoning before the calls, whole again", () => {
   assert.deepEqual(message["reasoning_details"], [whole, encrypted("abc", { index: 1 })]);
 });
 
-it("the details of a whole reply, as they came", () => {
+it("the details of a whole reply, unchanged", () => {
   const reasoning_details = [encrypted("abc"), encrypted("de")];
   const message = { content: null, tool_calls, reasoning_details };
   const reply = { choices: [{ index: 0, message, finish_reason: "tool_calls" }] };
@@ -64,7 +64,7 @@ it("the signature of each call", () => {
   assert.ok(!("reasoning_details" in message));
 });
 
-it("no more than 4 MiB of the signatures of a reply", () => {
+it("at most 4 MiB of signatures per reply", () => {
   const kept: string[] = [];
   const store = { get: () => undefined, set: (id: string) => kept.push(id) };
   const { push } = keepingDetails(compatibleDialect, store).decoder(TARGET);
@@ -74,13 +74,13 @@ it("no more than 4 MiB of the signatures of a reply", () => {
   assert.equal(kept.length, 1);
 });
 
-it("details that are encrypted one by one, though they have the same index", () => {
+it("details that are encrypted one by one, although they have the same index", () => {
   const [one, two] = ["AAA", "BBB"].map((data) => encrypted(data, { id: data, index: 0 }));
   const message = back([reasoned(one!), reasoned(two!), CALLED]);
   assert.deepEqual(message["reasoning_details"], [one, two]);
 });
 
-it("the signature of a call whose id is another one for the client", () => {
+it("the signature of a call whose id differs for the client", () => {
   const both = [signed("S1"), signed("S2")];
   const dialect = keepingDetails(compatibleDialect, createSignatureStore());
   const calls = both.map((extra_content, index) => ({ index, ...callOf("a"), extra_content }));

@@ -1,5 +1,5 @@
-// Providers with several keys: which one a request takes, what happens to one that is refused or
-// exhausted, and what of it is told to whom.
+// Providers with several keys: which one a request uses, what happens to a rejected or exhausted
+// key, and what is shown of it to whom.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -20,7 +20,7 @@ import { chunk, completion, startProvider, status, stream } from "../../../suppo
 import type { Asked } from "../../../support/provider.ts";
 import { issueLines } from "../../../support/token-service.ts";
 
-/** The ends of the keys that so many requests to the model "m" take. */
+/** The ends of the keys that this many requests to the model "m" use. */
 async function taken(pool: KeyPool, count: number, ...tried: string[]): Promise<unknown[]> {
   const ends: unknown[] = [];
   for (let i = 0; i < count; i += 1) {
@@ -30,14 +30,14 @@ async function taken(pool: KeyPool, count: number, ...tried: string[]): Promise<
   return ends;
 }
 
-/** The key that the next request takes: there is one. */
+/** The key that the next request uses. There must be one. */
 async function takenKey(pool: KeyPool) {
   const key = await pool.take("m", new Set());
   assert.ok(typeof key !== "number");
   return key;
 }
 
-/** A pool by a clock that the test moves; the keys are drawn at these points, or from the first. */
+/** A pool on a clock that the test moves. Keys are drawn at these points, by default the first. */
 function poolOf(keys: readonly PoolKey[], ...points: number[]) {
   const clock = createFakeClock();
   const restOf = sharedRests({ clock, on: () => undefined }, "test");
@@ -49,12 +49,12 @@ const A = { key: "key-aaaa", weight: 1 };
 const B = { key: "key-bbbb", weight: 1 };
 
 describe("a pool of keys", () => {
-  it("draws them by their weights", async () => {
+  it("draws keys by their weights", async () => {
     const { pool } = poolOf([{ ...A, weight: 3 }, B], 0, 0.74, 0.75, 0.99);
     assert.deepEqual(await taken(pool, 4), ["aaaa", "aaaa", "bbbb", "bbbb"]);
   });
 
-  it("takes another one when the requests or tokens of a minute are used up", async () => {
+  it("uses another key when the requests or tokens of a minute are used up", async () => {
     const { clock, pool } = poolOf([
       { ...A, rpm: 2 },
       { ...B, tpm: 100 },
@@ -68,7 +68,7 @@ describe("a pool of keys", () => {
     assert.deepEqual(await taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
   });
 
-  it("leaves out those that rest, or that a request has tried", async () => {
+  it("skips keys that are resting or that the request has tried", async () => {
     const { clock, pool } = poolOf([A, B]);
     const first = await takenKey(pool);
     first.exhausted(5_000);
@@ -99,7 +99,7 @@ describe("a pool of keys", () => {
     assert.deepEqual(pool.rests(["m"]), { aaaa: 60_000, "aaaa (2)": 0 });
   });
 
-  it("knows a key again that has another place after a reload", async () => {
+  it("recognizes a key at another position after a reload", async () => {
     const second = { ...B, rpm: 2 };
     const { pool, reloaded } = poolOf([{ ...A, rpm: 2 }, second]);
     assert.deepEqual(await taken(pool, 3), ["aaaa", "aaaa", "bbbb"]);
@@ -145,7 +145,7 @@ const refusing =
   };
 
 describe("a provider with several keys", () => {
-  it("is asked with another key when one is refused, which rests from then on; keys are named by their ends", async (t) => {
+  it("is called with another key when one is rejected, which then rests; keys are named by their ends", async (t) => {
     const { ask, asked, data_dir, status, diagnostics } = await start(t, refusing(401));
     for (const model of ["m", "n"]) assert.equal((await ask(model)).status, 200);
     assert.deepEqual(asked.map(bearerOf), [EVIL, GOOD, GOOD]);
@@ -163,7 +163,7 @@ describe("a provider with several keys", () => {
     assert.deepEqual(failed, { ...failed, level: "error", key: "evil", ...said });
   });
 
-  it("says when the first key can be used again where all are exhausted", async (t) => {
+  it("says when the first key can be used again if all are exhausted", async (t) => {
     const { ask } = await start(t, (asked) => {
       const wait = bearerOf(asked) === EVIL ? "40" : "20";
       status(429, { error: {} }, { "retry-after": wait })(asked);
@@ -176,7 +176,7 @@ describe("a provider with several keys", () => {
     }
   });
 
-  it("is asked at once with a key that a reload adds, however long the others have to rest", async (t) => {
+  it("is called at once with a key added by a reload, however long the others have to rest", async (t) => {
     const exhausted = refusing(429, { "retry-after": "900" });
     const { ask, reload } = await start(t, exhausted, [{ key: EVIL }]);
     assert.equal((await ask()).status, 503);
@@ -184,7 +184,7 @@ describe("a provider with several keys", () => {
     assert.equal((await ask()).status, 200);
   });
 
-  it("opens the breaker as a refused key only if all of them are", async (t) => {
+  it("opens the breaker for rejected keys only if all of them are", async (t) => {
     const keys = ["sk-a", "sk-b"];
     const { ask, asked, diagnostics } = await start(
       t,
@@ -213,7 +213,7 @@ describe("a provider with several keys", () => {
     [403, "Project `p` does not have access to model `m`", "n", 3],
     [429, "Your account has exhausted its free trial quota for the [m] model", "n", 3],
   ] as const)
-    it(`keeps its keys for others when it refuses what one client asks for: ${code}`, async (t) => {
+    it(`keeps its keys for others when it rejects one client's request: ${code}`, async (t) => {
       const { ask, asked } = await start(t, (each) => {
         const isLarge = each.body["max_tokens"] === 64_000;
         status(isLarge ? code : 200, isLarge ? { error: { message } } : FINE)(each);
@@ -223,7 +223,7 @@ describe("a provider with several keys", () => {
       assert.equal(asked.length, count);
     });
 
-  it("is asked anew when a key fails in the middle of a reply that is held back", async (t) => {
+  it("is called again if a key fails in the middle of a held reply", async (t) => {
     const call = { index: 0, id: "call_1", function: { name: "f", arguments: "{}" } };
     const failing = [chunk({ tool_calls: [call] }), { error: { message: "slow", code: 429 } }];
     const good = [chunk({ content: "Hi." }), chunk({}, "stop")];
@@ -239,7 +239,7 @@ describe("a provider with several keys", () => {
     assert.equal((await status()).models[0].breaker.failures, 0, "it has another key");
   });
 
-  it("shows what became of its only key when that fails in the middle of such a reply", async (t) => {
+  it("shows what happened to its only key if that fails in the middle of a held reply", async (t) => {
     const failing = [chunk({ reasoning: "Hm." }), { error: { message: "no", code: 401 } }];
     const { ask, status } = await start(t, stream(failing), [{ key: "sk-a" }], {
       models: { m: { reasoning: true, stream_only: true } },
@@ -248,14 +248,14 @@ describe("a provider with several keys", () => {
     assert.equal((await status()).models[0].breaker.state, "open");
   });
 
-  it("is asked with another key although the head of an answer says that one is spent", async (t) => {
+  it("is called with another key even if a response's head says that one is exhausted", async (t) => {
     const spent = { "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "50s" };
     const adaptive = { providers: { pool: { limits: { adaptive: true } } } };
     const { ask } = await start(t, refusing(429, spent), BOTH, adaptive);
     for (let i = 0; i < 2; i += 1) assert.equal((await ask()).status, 200);
   });
 
-  it("has no room when the keys' own limits are used up, and says when; what the model's limit holds up counts for nothing", async (t) => {
+  it("has no room when the keys' own limits are used up, and says when; waits for a model's limit do not count", async (t) => {
     const over = { models: { m: { limits: { rpm: 1 } } }, retry: { max_wait_ms: 0 } };
     const { ask } = await start(t, refusing(401), [{ key: GOOD, rpm: 2 }], over);
     const answers = [await ask(), await ask(), await ask("n"), await ask("n")];
@@ -266,7 +266,7 @@ describe("a provider with several keys", () => {
   });
 });
 
-it("the setting api_keys takes the place of api_key, and is refused with its place", () => {
+it("the setting api_keys replaces api_key, and is rejected with its path", () => {
   const issues = (settings: object) => {
     const providers = { p: { vendor: "openai", ...settings } };
     return issueLines(() => checkConfig({ providers, models: {} }));

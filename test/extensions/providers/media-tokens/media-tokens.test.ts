@@ -1,4 +1,4 @@
-// What the images, audio and files of a prompt are estimated at, by the rules of each vendor.
+// The token estimates of images, audio and files in a prompt, by each vendor's rules.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
@@ -22,7 +22,7 @@ const gif = (width: number, height: number): Buffer => {
   bytes.writeUInt16LE(height, 8);
   return bytes;
 };
-/** With a segment of this length before the one that states the size, as photographs have. */
+/** A JPEG whose size follows a segment of this length, as in photographs. */
 const jpeg = (width: number, height: number, exif = 20_000): Buffer => {
   const bytes = Buffer.alloc(2 + 2 + exif + 19);
   bytes.writeUInt16BE(0xffd8, 0);
@@ -93,12 +93,12 @@ describe("media in an estimate", () => {
     it(`the size of an image is read from its bytes: ${name}`, () =>
       assert.deepEqual(counted(image(make(1_234, 567))), counted(image(png(1_234, 567)))));
 
-  it("an image of low detail is 85 tokens for OpenAI, and no different for the others", () => {
+  it("an image of low detail is 85 tokens for OpenAI, and unchanged for the others", () => {
     const [, ...others] = counted(image(png(2_000, 2_000)));
     assert.deepEqual(counted(image(png(2_000, 2_000), "low")), [85, ...others]);
   });
 
-  it("an image that is only an address, or of no known format, counts as 1024 x 1024", () => {
+  it("an image that is only an address, or of unknown format, counts as 1024 x 1024", () => {
     const default_ = counted(image(png(1_024, 1_024)));
     const unknown = ["data:,", "data:image/png;base64,AAAA", "data:image/png;base64,!"];
     for (const url of ["https://example.com/a.png", ...unknown])
@@ -107,17 +107,17 @@ describe("media in an estimate", () => {
     assert.deepEqual(counted(image(png(0, 0))), default_);
   });
 
-  it("a header that claims more than any vendor takes counts as 8192 pixels a side", () =>
+  it("a header that claims more than any vendor accepts counts as 8192 pixels a side", () =>
     assert.deepEqual(counted(image(png(4e9, 4e9))), counted(image(png(8_192, 8_192)))));
 
-  it("audio counts by its length: a WAV's from its header, else 128 kbit/s", () => {
+  it("audio counts by its length: a WAV's from its header, otherwise at 128 kbit/s", () => {
     const wav = Buffer.alloc(32_000 * 5);
     wav.write("RIFF\0\0\0\0WAVEfmt ", "latin1");
     wav.writeUInt32LE(16_000, 24);
     wav.writeUInt32LE(32_000, 28);
     wav.writeUInt16LE(2, 32);
     assert.deepEqual(counted(audio(wav, "wav")), [50, 50, 160]);
-    wav.writeUInt32LE(2_000_000, 28); // a decoder looks at the samples
+    wav.writeUInt32LE(2_000_000, 28); // a decoder relies on the samples, not on this rate
     assert.deepEqual(counted(audio(wav, "wav")), [50, 50, 160]);
     wav.writeUInt32LE(16_000, 28);
     wav.writeUInt16LE(64, 32); // a block of compressed samples
@@ -143,13 +143,13 @@ describe("media in an estimate", () => {
     assert.deepEqual(counted(address), [7_650, 31_000, 2_580]);
   });
 
-  it("are counted by OpenAI's rules where no other rules are known", () => {
+  it("are counted by OpenAI's rules if no others are known", () => {
     const chat = chatOf([image(png(512, 512))]);
     assert.equal(mediaTokens(chat, "another"), mediaTokens(chat, "openai"));
   });
 
-  it("ten megabytes of images made of the smallest segments cost little to look at", () => {
-    // 10 MiB: each image is segments without content, none of which states a size.
+  it("ten megabytes of images made of the smallest segments are cheap to read", () => {
+    // 10 MiB: each image consists of empty segments, none of which states a size.
     const ofSegments = (count: number) =>
       image(Buffer.from(`ffd8${"fffe0002".repeat(count)}`, "hex"));
     for (const parts of [Array(6_000).fill(ofSegments(300)), [ofSegments(2_000_000)]]) {

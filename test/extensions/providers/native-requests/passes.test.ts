@@ -1,5 +1,5 @@
-// What of a client's own Messages request passes to the provider by default, and what only where
-// the operator lists it.
+// Which parts of a client's own Messages request pass to the provider by default, and which only if
+// the operator lists them.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -25,7 +25,7 @@ const editing = (...types: string[]) => ({ context_management: { edits: types.ma
 
 const FIRST = "messages[0].content[0]";
 
-/** What is refused, its place, and the word that allows it. */
+/** What is rejected, its path, and the word that allows it. */
 const UNLISTED: readonly (readonly [body: Json, param: string, word: string])[] = [
   [{ speed: "fast" }, "speed", "speed"],
   [{ inference_geo: "us" }, "inference_geo", "inference_geo"],
@@ -61,17 +61,17 @@ const UNLISTED: readonly (readonly [body: Json, param: string, word: string])[] 
 const refused = (body: Json, passes: readonly string[] = []): ApiError =>
   thrownBy(ApiError, () => refuseUnlisted(body, passes));
 
-/** Of the vendor's own address. */
+/** The traits of the vendor's own address. */
 const OWN = { passes: [], omit: [] };
-/** Of a cloud. */
+/** The traits of a cloud. */
 const CLOUD = { passes: [], omit: ["vendor_betas"] } as const;
 
-/** What is left of a body at a provider with these traits. */
+/** What remains of a body at a provider with these traits. */
 const bodyAt = (traits: Pick<Traits, "omit" | "passes">, body: Json) =>
   allowedParts({ dialect: "anthropic", body, headers: {} }, traits).body;
 
 describe("a request", () => {
-  it("passes with what neither raises the price nor works or is stored at the provider", () => {
+  it("passes with what neither raises the price nor acts or is stored at the provider", () => {
     const use = { type: "tool_use", name: "f", input: { type: "web_search", source: file } };
     const body = {
       model: "m",
@@ -113,7 +113,7 @@ describe("a request", () => {
   });
 
   for (const [body, param, word] of UNLISTED) {
-    it(`is refused with ${JSON.stringify(body)}, at its place and with the word that allows it`, () => {
+    it(`is rejected with ${JSON.stringify(body)}, with its path and the word that allows it`, () => {
       const error = refused(body, ["speech"]);
       assert.deepEqual([error.status, error.code, error.param], [400, "unsupported_value", param]);
       assert.ok(error.message.startsWith(`Invalid '${param}': `), error.message);
@@ -122,14 +122,14 @@ describe("a request", () => {
     });
   }
 
-  it("is refused with a stored file also in the result of a tool that is listed", () => {
+  it("is rejected with a stored file even in the result of a listed tool", () => {
     const fetched = { type: "web_fetch_result", content: DOCUMENT };
     const body = inAssistant({ type: "web_fetch_tool_result", content: fetched });
     assert.equal(refused(body, ["web_fetch"]).param, `${FIRST}.content.content.source`);
     refuseUnlisted(body, ["web_fetch", "files"]);
   });
 
-  it("passes without what is empty, and without what does not change the reply", () => {
+  it("loses empty fields, and fields that do not change the reply", () => {
     const body = {
       model: "m",
       service_tier: "auto",
@@ -146,7 +146,7 @@ describe("a request", () => {
   });
 });
 
-it("what belongs to a beta that clouds do not know goes with it, in system texts, tools, messages and settings", () => {
+it("loses the fields of a beta that clouds do not know, in system texts, tools, messages and settings", () => {
   const plain = { cache_control: { type: "ephemeral", ttl: "1h" } };
   const scoped = { cache_control: { ...plain.cache_control, scope: "global" } };
   const found = { type: "tool_reference", tool_name: "f" };
@@ -173,7 +173,7 @@ const sent = (betas: string) => ({ ...VERSION, "anthropic-beta": betas, ...PROFI
 const headersWith = (betas: string, traits: Pick<Traits, "omit" | "passes"> = OWN) =>
   allowedParts({ dialect: "anthropic", body: {}, headers: sent(betas) }, traits).headers;
 
-it("the headers of a request lose betas that change the price or need what is not listed, and the profile", () => {
+it("the headers of a request lose the profile, and betas that change the price or need unlisted features", () => {
   const betas =
     "claude-code-20250219, interleaved-thinking-2025-05-14,fast-mode-2026-02-01," +
     "context-1m-2025-08-07,mcp-client-2025-11-20,,tomorrow";
@@ -184,7 +184,7 @@ it("the headers of a request lose betas that change the price or need what is no
   assert.equal(atCloud, "interleaved-thinking-2025-05-14", "what every vendor knows");
 });
 
-it("the headers of a request keep the betas that are listed", () => {
+it("the headers of a request keep the listed betas", () => {
   const words =
     "speed context-1m user_profiles advisor billing_policy fallback_credit_token tool_addition";
   const kept =

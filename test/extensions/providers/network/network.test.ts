@@ -1,4 +1,4 @@
-// Providers behind a proxy, with an authority of one's own, and with certificates of the client:
+// Providers behind a proxy, with a private certificate authority, and with client certificates:
 // real proxies, real TLS.
 
 import assert from "node:assert/strict";
@@ -20,8 +20,8 @@ import { runHere } from "../../../support/run-here.ts";
 import { issueLines } from "../../../support/token-service.ts";
 
 /**
- * A proxy that connects to wherever it is asked, or answers by `answer`. `asked`: what it was asked
- * to connect to, with the authorization.
+ * A proxy that connects to any requested address, or answers with `answer`. `asked`: the requested
+ * addresses, with the authorization.
  */
 async function startProxy(t: TestContext, answer?: (socket: net.Socket) => unknown) {
   const asked: string[] = [];
@@ -65,7 +65,7 @@ describe("a provider behind a proxy", () => {
     return { provider, proxy, ...(await startGateway(t, config)) };
   }
 
-  it("is called through it, on connections that are kept, streams too", async (t) => {
+  it("is called through it, on kept-alive connections, streams too", async (t) => {
     const { provider, proxy, chat, gateway } = await startBehind(t);
     const streamed = await chat({ ...ask, stream: true });
     assert.match(await streamed.text(), /data: \[DONE\]/);
@@ -78,13 +78,13 @@ describe("a provider behind a proxy", () => {
     assert.equal(provider.connections(), 4, "those that two reloads did not have are forgotten");
   });
 
-  it("has upstream.max_connections at most, as without a proxy", async (t) => {
+  it("gets at most upstream.max_connections, as without a proxy", async (t) => {
     const { proxy, chat } = await startBehind(t, { max_connections: 1 });
     await Promise.all([chat(ask), chat(ask)]);
     assert.equal(proxy.asked.length, 1);
   });
 
-  it("is looked after by TCP while it thinks, as without a proxy", async (t) => {
+  it("is probed by TCP keep-alive while it is silent, as without a proxy", async (t) => {
     const connect = t.mock.method(net, "connect");
     const { proxy, chat } = await startBehind(t);
     assert.equal((await chat(ask)).status, 200);
@@ -96,7 +96,7 @@ describe("a provider behind a proxy", () => {
     assert.equal(tcpOptions(999).autoSelectFamilyAttemptTimeout, 500, "of each, however short");
   });
 
-  it("has a proxy of its own, with a name and a password, or none", async (t) => {
+  it("has its own proxy, with user name and password, or none", async (t) => {
     const provider = await startProvider(t, speak("Hi."));
     const [general, own] = [await startProxy(t), await startProxy(t)];
     const PROXY = own.url.replace("//", "//us%40er:p%3Ass@");
@@ -143,7 +143,7 @@ describe("a provider behind a proxy", () => {
   }
 });
 
-/** A provider that speaks TLS, and demands a certificate of its clients if `asksClients`. */
+/** A provider with TLS, which requires client certificates if `asksClients`. */
 async function startSecure(t: TestContext, asksClients = false) {
   const files = certificate();
   const [cert, key] = [readFileSync(files.cert_file), readFileSync(files.key_file)];
@@ -159,7 +159,7 @@ async function startSecure(t: TestContext, asksClients = false) {
 }
 
 describe("TLS towards a provider", () => {
-  it("is refused without its authority, and works with it, through a proxy too", async (t) => {
+  it("is rejected without its authority, and works with it, through a proxy too", async (t) => {
     const { url, ca_file } = await startSecure(t);
     assert.equal(await statusWith(t, reach(url, { proxy: null })), 503);
     assert.equal(await statusWith(t, reach(url, { ca_file })), 200);
@@ -171,7 +171,7 @@ describe("TLS towards a provider", () => {
     assert.equal(await statusWith(t, reach(url, { proxy: proxy.url })), 503);
   });
 
-  it("reads the authorities once, and not for each connection, which would block", async (t) => {
+  it("reads the authorities once, not for each connection, which would block", async (t) => {
     const { url, ca_file } = await startSecure(t);
     const { chat } = await startGateway(t, reach(url, { ca_file }));
     const read = t.mock.method(tls, "createSecureContext");
@@ -180,7 +180,7 @@ describe("TLS towards a provider", () => {
     assert.equal(read.mock.callCount(), 0);
   });
 
-  it("with a key of another certificate: refused by the start, a reload and check", async (t) => {
+  it("with a key of another certificate is rejected by the start, a reload and check", async (t) => {
     const [{ cert_file }, { key_file }] = [certificate(), certificate()];
     const far = (network: object) => reach("https://far.example", network);
     const kinds = far({ cert_file, key_file: certificate("rsa:2048").key_file });
@@ -199,7 +199,7 @@ describe("TLS towards a provider", () => {
     assert.match(stderr, refused);
   });
 
-  it("shows a certificate of the client, and another one after a reload", async (t) => {
+  it("presents a client certificate, and another one after a reload", async (t) => {
     const { url, ca_file, files, clients } = await startSecure(t, true);
     const data_dir = folder();
     const { chat, gateway } = await startGateway(t, { ...reach(url, { ca_file }), data_dir });
@@ -210,7 +210,7 @@ describe("TLS towards a provider", () => {
   });
 });
 
-it("the settings of the network are refused with their place", () => {
+it("the settings of the network are rejected with their paths", () => {
   const issues = (network: object) =>
     issueLines(() => checkConfig(reach("https://far.example", network))).join("\n");
   for (const proxy of ["https://proxy:1", "proxy:1", "http://proxy/path", "http://proxy?x=1"])

@@ -1,4 +1,4 @@
-// Ollama by its own API, through the gateway: what goes out, and what lines of JSON become.
+// Ollama's own API through the gateway: the request, and the reading of JSON lines.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -54,7 +54,7 @@ async function start(
 }
 
 describe("a request to Ollama", () => {
-  /** What Ollama is asked for these fields. */
+  /** Ollama's request for these fields. */
   async function askedFor(t: TestContext, fields: object, model?: object) {
     const { provider, chat } = await start(t, undefined, model);
     await chat({ model: "m", messages: user("hi"), ...fields });
@@ -92,7 +92,7 @@ describe("a request to Ollama", () => {
     });
   });
 
-  it("sends results where their calls stand: it knows them by nothing else", async (t) => {
+  it("sends results directly after their calls, because Ollama matches them only by position", async (t) => {
     const turn = calling(callOf("c1"), callOf("c2"));
     const results = [resultOf("c2", "of c2"), resultOf("c1", "of c1")];
     const messages = [...user("hi"), turn, ...results, ...user("So?")];
@@ -117,7 +117,7 @@ describe("a request to Ollama", () => {
 
 const ASKED = { model: "m", messages: user("hi"), ...ON };
 
-it("a reply of Ollama is the same whole and streamed, but for the ids of calls", async (t) => {
+it("a reply of Ollama is the same whole and streamed, except for the ids of calls", async (t) => {
   const { chat } = await start(t, (asked) =>
     (asked.body["stream"] ? lines(...LINES) : status(200, REPLY))(asked),
   );
@@ -147,7 +147,7 @@ it("a reply of Ollama that breaks off, or has an error in a line, is an error", 
   }
 });
 
-it("lines of JSON are the same however their bytes are cut", () => {
+it("lines of JSON are read the same however their bytes are split", () => {
   const bytes = Buffer.from(`${LINES.join("")}\n{"last":1}`);
   const expected = [...LINES.map((line) => line.trim()), '{"last":1}'];
   for (let cut = 0; cut <= bytes.length; cut += 1) {
@@ -157,7 +157,7 @@ it("lines of JSON are the same however their bytes are cut", () => {
   }
 });
 
-it("lines of JSON have a bound", () => {
+it("lines of JSON have a size limit", () => {
   const reader = jsonLines.createReader();
   const piece = Buffer.alloc(8 * 1024 * 1024, "x");
   reader.push(piece);
@@ -165,7 +165,7 @@ it("lines of JSON have a bound", () => {
   assert.throws(() => reader.push(Buffer.from("x")), /a line of more than 16777216 characters/);
 });
 
-it("the vendor ollama has a bare address, and the compatible API on request", () => {
+it("the vendor ollama takes an address without a path, and the compatible API on request", () => {
   const checked = (providers: object) => checkConfig({ providers, models: {} });
   const base_url = "http://127.0.0.1:11434/v1";
   assert.deepEqual(

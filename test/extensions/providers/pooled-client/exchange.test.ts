@@ -1,4 +1,5 @@
-// One request and its response over a real socket: what goes out, what comes in, and how it ends.
+// One request and its response over a real socket: the bytes sent, the reading of the response, and
+// its end.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -21,7 +22,7 @@ const CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 const HALF = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf";
 const LEFT = new Error("the client has left");
 
-/** A client's call to a provider that answers each request with these bytes, if any. */
+/** A call to a provider that answers each request with these bytes, if any. */
 async function calling(t: TestContext, bytes: string, over: Partial<UpstreamRequest> = {}) {
   const provider = await startRawProvider(t, ({ socket }) => bytes && socket.write(bytes));
   const { cancel, response } = call(startClient(t), provider.url, over);
@@ -70,7 +71,7 @@ describe("a request", () => {
     assert.match(provider.requests[0]!.text, /\r\nHost: \[::1\]:\d+\r\n/);
   });
 
-  it("is not held in memory while its response goes on", async (t) => {
+  it("is not retained in memory while its response continues", async (t) => {
     const provider = await startRawProvider(t, ({ socket }) => socket.write(CHUNKED));
     const { send } = startClient(t);
     const cancel = new Cancel();
@@ -127,7 +128,7 @@ describe("a response", () => {
       await provider.closed(0);
     });
 
-  it("that breaks off while its reader has no room fails it at once", async (t) => {
+  it("that breaks while its reader has no room fails the reader at once", async (t) => {
     const { provider, response } = await calling(t, HALF);
     const taken: string[] = [];
     const reading = consume(
@@ -143,11 +144,11 @@ describe("a response", () => {
     assert.deepEqual(taken, ["half"]);
   });
 
-  it("that breaks off keeps what a busy reader has not taken yet", async (t) => {
+  it("that breaks keeps data that a busy reader has not taken yet", async (t) => {
     const { provider, response } = await calling(t, `${CHUNKED}3\r\nabc\r\n`);
     const reading = piecesOf((await response).body!);
     provider.sockets[0]!.end();
-    await provider.closed(0); // from both sides: the client has seen the break
+    await provider.closed(0); // closed from both sides, so the client has noticed the break
     assert.equal(Buffer.from((await reading.next()).value!).toString(), "abc");
     await assert.rejects(reading.next(), { code: "ECONNRESET" });
   });
@@ -164,7 +165,7 @@ describe("a response", () => {
 describe("an abort", () => {
   for (const [phase, isBefore] of [
     ["before the request", true],
-    ["while the connection is made", false],
+    ["while connecting", false],
   ] as const)
     it(`${phase}: its reason, and nothing is sent`, async (t) => {
       const cancel = new Cancel();
@@ -189,7 +190,7 @@ describe("an abort", () => {
     });
 
   for (const [phase, bytes, isReading] of [
-    ["in the body: what is queued is thrown away", HALF, false],
+    ["in the body: queued data is discarded", HALF, false],
     ["while the reader waits", CHUNKED, true],
   ] as const)
     it(`${phase}: the reader gets its reason, and the connection is closed`, async (t) => {
@@ -201,7 +202,7 @@ describe("an abort", () => {
       await provider.closed(0);
     });
 
-  it("after the end: the connection, by then another request's, is left alone", async (t) => {
+  it("after the end: the connection, then used by another request, is not affected", async (t) => {
     const provider = await startRawProvider(t);
     const client = startClient(t);
     const first = call(client, provider.url);

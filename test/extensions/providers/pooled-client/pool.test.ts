@@ -1,4 +1,4 @@
-// Which connection a request gets, how long an idle one is kept, and what makes one useless.
+// Which connection a request uses, how long an idle one is kept, and what makes one unusable.
 
 import assert from "node:assert/strict";
 import type { Socket } from "node:net";
@@ -18,7 +18,7 @@ import { waitFor, within } from "../../../support/wait.ts";
 const CLOSED = { code: "ECONNRESET" };
 const notAgain = { resent: () => assert.fail("sent again") };
 
-/** A client, and a provider that gives each request this answer; none: the test answers. */
+/** A client, and a provider that gives each request this answer. Empty: the test answers. */
 async function start(t: TestContext, answer = "", maxConnections?: number) {
   const provider = await startRawProvider(t, ({ socket }) => answer && socket.write(answer));
   const client = startClient(t, maxConnections);
@@ -27,7 +27,7 @@ async function start(t: TestContext, answer = "", maxConnections?: number) {
 }
 
 describe("the choice of a connection", () => {
-  it("the idle connection that was used last is used next", async (t) => {
+  it("uses the idle connection that was used last", async (t) => {
     const { provider, ask } = await start(t);
     const calls = [ask(), ask()];
     const last = await provider.request(1);
@@ -42,7 +42,7 @@ describe("the choice of a connection", () => {
     await next.text;
   });
 
-  it("at the bound, requests wait in their order, and one that is aborted waits no longer", async (t) => {
+  it("at the limit, requests wait in order, and an aborted one stops waiting", async (t) => {
     const { provider, ask } = await start(t, "", 1);
     const sent: string[] = [];
     const [first, second, third] = ["1", "2", "3"].map((body) =>
@@ -61,7 +61,7 @@ describe("the choice of a connection", () => {
     assert.equal(provider.sockets.length, 1);
   });
 
-  it("at the bound, a connection that closes makes room for the next request", async (t) => {
+  it("at the limit, a closing connection makes room for the next request", async (t) => {
     const { provider, ask } = await start(t, "", 1);
     const [first, second] = [ask(), ask()];
     (await provider.request(0)).socket.end(reply("one", "Connection: close"));
@@ -73,7 +73,7 @@ describe("the choice of a connection", () => {
   });
 });
 
-// That the request is sent once more, on a new one, is in pooled-client.test.ts.
+// pooled-client.test.ts tests that the request is sent once more on a new connection.
 describe("a pooled connection that the provider closes", () => {
   for (const [name, then, resent] of [
     ["and the new one too: the request fails", (socket: Socket) => socket.destroy(), 1],
@@ -119,7 +119,7 @@ describe("a pooled connection that the provider closes", () => {
 
   for (const [name, close, answer] of [
     ["while it is idle", (socket: Socket) => socket.end(), "ok"],
-    // Bytes that nobody asked for answer no other request.
+    // Unsolicited bytes must not answer another request.
     ["because of bytes", (socket: Socket) => socket.write(reply("forged")), "right"],
   ] as const)
     it(`${name}: the next request goes to a new one at once`, async (t) => {
@@ -151,7 +151,7 @@ describe("an idle connection", () => {
     });
   }
 
-  it("is kept a second less than the server says", () => {
+  it("is kept a second less than the server allows", () => {
     const head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=5\r\n";
     assert.equal(parseHead(head).idleMs, 4_000);
   });
@@ -185,14 +185,14 @@ describe("a connection is not used again", () => {
       }
     });
 
-  it("but after an answer of HTTP/1.0 that keeps it alive it is", async (t) => {
+  it("except after a kept-alive response of HTTP/1.0", async (t) => {
     const answer = reply("ok", "Connection: keep-alive").replace("1.1", "1.0");
     const { provider, ask } = await start(t, answer);
     for (let calls = 0; calls < 3; calls += 1) assert.equal(await ask().text, "ok");
     assert.equal(provider.sockets.length, 1);
   });
 
-  it("after a body that was not read to its end", async (t) => {
+  it("after a body that was not read completely", async (t) => {
     const { provider, ask } = await start(t, reply("x".repeat(1_000)).slice(0, -995));
     for await (const piece of piecesOf((await ask().response).body!)) {
       assert.equal(Buffer.from(piece).toString(), "xxxxx");
@@ -201,7 +201,7 @@ describe("a connection is not used again", () => {
     await provider.closed(0);
   });
 
-  it("after a response that came before the request was sent: the response counts", async (t) => {
+  it("after a response that came before the request was sent, which still counts", async (t) => {
     const { provider, ask } = await start(t);
     const large = ask({ body: "x".repeat(64 * 1024 * 1024) });
     const socket = await waitFor(() => provider.sockets[0], "the connection");

@@ -1,7 +1,6 @@
-// The pooled client behind a gateway: what a connection that was closed just as it was taken is to
-// books, log and metrics, and whose time a wait for a connection is. Then providers over TLS: whom
-// the client trusts, what it says of the server's name, and how it makes the next handshake
-// shorter.
+// The pooled client behind a gateway: how books, log and metrics show a connection that was closed
+// just as it was used, and whose time a wait for a connection is. Then providers over TLS: whom the
+// client trusts, what it sends as the server's name, and how it resumes sessions.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -66,7 +65,7 @@ for (const stream of [false, true])
   );
 
 describe("the deadlines of a request", POOLED_ONLY, () => {
-  it("to wait for a connection is not the provider's silence: first_token_ms begins when the request goes out", async (t) => {
+  it("do not count a wait for a connection as silence: first_token_ms begins when the request is sent", async (t) => {
     const provider = await startProvider(t, { m: silent, n: speak("Fine.") });
     const other = await startProvider(t, { slow: silent });
     const patient = (base_url: string, first_token_ms: number) => ({
@@ -84,9 +83,9 @@ describe("the deadlines of a request", POOLED_ONLY, () => {
     const { chat } = await startGateway(t, config);
     const ask = (model: string) => chat({ model, messages: user("hi") });
     const first = ask("m");
-    const asked = await provider.nth(0); // has the connection
+    const asked = await provider.nth(0); // this request has the connection
     const waits = ask("n");
-    // When this has failed, more than the other's time is over.
+    // By the time this has failed, the other's time would be over.
     assert.equal((await json(await ask("slow"))).error.code, "upstream_timeout");
     assert.equal(provider.asked.length, 1);
     await speak("At last.")(asked);
@@ -94,8 +93,8 @@ describe("the deadlines of a request", POOLED_ONLY, () => {
     assert.equal((await waits).status, 200);
   });
 
-  it("a connection that is not made: connect_ms", async (t) => {
-    // A listener that never speaks TLS: the connection is open, but never secure.
+  it("end an attempt to connect at connect_ms", async (t) => {
+    // A listener that never speaks TLS: the connection opens, but never becomes secure.
     const deaf = (await listening(t, net.createServer())).replace("http", "https");
     const config = configFor(deaf, ["m"], { timeouts: { connect_ms: 100 } });
     const { chat, diagnostics } = await startGateway(t, config);
@@ -105,7 +104,7 @@ describe("the deadlines of a request", POOLED_ONLY, () => {
     await waitFor(isTold, "the diagnostic line");
   });
 
-  it("a connection that is there before this process can see it, however long that took", async (t) => {
+  it("allow a connection that opened while this process was suspended, however long", async (t) => {
     const { url } = await startRawProvider(t, ({ socket }) => socket.write(reply()));
     const { text } = call(startClient(t), url, { connectMs: 20 });
     keepBusy(60);
@@ -124,7 +123,7 @@ async function startServer(t: TestContext, answer = reply(), host = "127.0.0.1")
   const handshakes: Handshake[] = [];
   const pair = { cert: readFileSync(cert_file), key: readFileSync(key_file) };
   const server = tls.createServer(pair, (socket: TLSSocket) => {
-    // `servername` is false if the client has named none; the types do not say so.
+    // `servername` is false if the client sent none. The types do not say so.
     const name = socket.servername as unknown as string | false;
     handshakes.push({ name, resumed: socket.isSessionReused() });
     socket.on("error", () => undefined);
@@ -138,7 +137,7 @@ async function startServer(t: TestContext, answer = reply(), host = "127.0.0.1")
   return { port, handshakes, cert_file };
 }
 
-/** What came of each call, in a process that trusts the authorities of this file. */
+/** The result of each call, in a process that trusts the authorities of this file. */
 async function callsTo(urls: readonly string[], trusted: string): Promise<string[]> {
   const { args, cwd } = fromModules(process.cwd(), "test/support/tls-client.ts");
   const env = { ...process.env, NODE_EXTRA_CA_CERTS: trusted };
@@ -148,7 +147,7 @@ async function callsTo(urls: readonly string[], trusted: string): Promise<string
 }
 
 describe("a provider over TLS", () => {
-  it("is trusted by NODE_EXTRA_CA_CERTS; its name is sent once a connection, and no address as a name", async (t) => {
+  it("is trusted by NODE_EXTRA_CA_CERTS; its name is sent once per connection, and never an IP address", async (t) => {
     const { port, handshakes, cert_file } = await startServer(t);
     const byName = `https://localhost:${port}`;
     const urls = [byName, byName, `https://127.0.0.1:${port}`];
@@ -163,7 +162,7 @@ describe("a provider over TLS", () => {
     assert.deepEqual(calls, ["ERR_TLS_CERT_ALTNAME_INVALID"]);
   });
 
-  it("that closes after each reply is met again with the session of before", async (t) => {
+  it("that closes after each reply is reconnected with the previous session", async (t) => {
     const { port, handshakes, cert_file } = await startServer(t, reply("ok", "Connection: close"));
     const url = `https://localhost:${port}`;
     assert.deepEqual(await callsTo([url, url, url], cert_file), ["200 ok", "200 ok", "200 ok"]);

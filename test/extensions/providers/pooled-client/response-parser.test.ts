@@ -1,6 +1,6 @@
-// The parser of responses beside Node's own (llhttp): for every response of the corpus, and for
-// mutations of it, both read the same or both refuse. Where the client is stricter, the list below
-// says why. However the bytes are cut, the client reads the same.
+// The response parser compared with Node's own (llhttp): for every response of the corpus and its
+// mutations, both read the same or both reject. The list below says where and why the client is
+// stricter. However the bytes are split, the client reads the same.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -16,8 +16,8 @@ import {
 
 const HEAD = "a malformed status line or header";
 /**
- * What the client refuses and Node may accept: the reason that the client gives, why, and the bytes
- * that this is about. Absent: the reason is precise enough.
+ * What the client rejects and Node may accept: the client's reason, the explanation, and a pattern
+ * of the bytes. Absent: the reason is precise enough.
  */
 const STRICTER: readonly [reason: string, why: string, bytes?: RegExp][] = [
   [
@@ -39,7 +39,7 @@ const STRICTER: readonly [reason: string, why: string, bytes?: RegExp][] = [
   [
     HEAD,
     "no reason phrase has control characters (section 4)",
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it is about
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern is about them
     /HTTP\/1\.[01] \d\d\d [^\r\n]*[\0-\x08\x0b\x0c\x0e-\x1f\x7f]/,
   ],
   ...[HEAD, "a line that ends without CR", "incomplete"].map((reason): [string, string, RegExp] => [
@@ -95,7 +95,10 @@ const isKnown = (refused: string, text: string): boolean =>
 
 const shown = (text: string): string => JSON.stringify(text.slice(0, 2_000));
 
-/** What is read must not depend on the parser; a connection is never kept that Node gives up. */
+/**
+ * Asserts that both parsers read the same, and that the client never keeps a connection that Node
+ * closes.
+ */
 function compare(text: string, node: Reading, client: Reading): void {
   if ("refused" in client) {
     const mayRefuse = "refused" in node || isKnown(client.refused, text);
@@ -110,7 +113,7 @@ function compare(text: string, node: Reading, client: Reading): void {
     assert.equal(client.header(name), node.header(name), `${name} of ${shown(text)}`);
 }
 
-/** A reading in a form that can be compared, whatever the reason for a refusal is. */
+/** A reading in a comparable form, without the reason for a rejection. */
 const summary = (reading: Reading, names: readonly string[]): unknown =>
   "refused" in reading
     ? "refused"
@@ -121,18 +124,18 @@ const NAMES = ["x", "content-type", "content-length", "transfer-encoding", "conn
 
 const summaryOf = (pieces: Buffer[]): unknown => summary(readByClient(pieces), NAMES);
 
-/** The parser moves bytes within the memory that it is given, so each call gets its own. */
+/** The parser moves bytes within its buffer, so each call gets a copy. */
 const inTwo = (text: string, cut: number): Buffer[] =>
   [text.slice(0, cut), text.slice(cut)].filter((part) => part !== "").map(bytesOf);
 
-describe("the parser of responses, beside Node's", () => {
-  it(`reads ${RESPONSES.length + LONG_RESPONSES.length} responses the same, or refuses them for a stated reason`, async () => {
+describe("the response parser, compared with Node's", () => {
+  it(`reads ${RESPONSES.length + LONG_RESPONSES.length} responses the same, or rejects them for a stated reason`, async () => {
     for (const text of [...RESPONSES, ...LONG_RESPONSES])
       compare(text, await readByNode(text), readByClient([bytesOf(text)]));
   });
 
   const cutAnywhere = RESPONSES.filter((_, at) => LONG || at % 4 === 0);
-  it(`reads ${cutAnywhere.length} of them the same, cut in two at every byte, and byte by byte`, () => {
+  it(`reads ${cutAnywhere.length} of them the same, split in two at every byte, and byte by byte`, () => {
     for (const text of cutAnywhere) {
       const expected = summaryOf([bytesOf(text)]);
       for (let cut = 1; cut < text.length; cut += 1)
@@ -142,7 +145,7 @@ describe("the parser of responses, beside Node's", () => {
     }
   });
 
-  it("reads heads about as long as they may be the same, cut around their ends and the bound", () => {
+  it("reads heads of about the largest size the same, split around their ends and the limit", () => {
     for (const text of LONG_RESPONSES) {
       const expected = summaryOf([bytesOf(text)]);
       const end = text.indexOf("\r\n\r\n");
@@ -152,7 +155,7 @@ describe("the parser of responses, beside Node's", () => {
     }
   });
 
-  it("has a case for each reason to be stricter", () => {
+  it("is tested for each reason to be stricter", () => {
     const given = [...RESPONSES, ...LONG_RESPONSES, tooLong(), tooMany()].map((text) => {
       const reading = readByClient(inTwo(text, 5));
       return "refused" in reading ? reading.refused : "";
@@ -180,7 +183,7 @@ const SPICE = [
 
 type Random = ReturnType<typeof createRandom>;
 
-/** The text with one thing changed: bytes removed, added, repeated, or taken from elsewhere. */
+/** The text with one change: bytes removed, added, repeated, or copied from elsewhere. */
 function mutated(text: string, { between, pick }: Random): string {
   const start = between(0, text.length);
   const end = Math.min(text.length, start + between(0, 3));

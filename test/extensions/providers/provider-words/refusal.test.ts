@@ -1,4 +1,4 @@
-// What a provider's refusal means: the rules, errors inside a 200, and when to ask again.
+// The meaning of a provider's error: the rules, errors inside a 200, and the time until a retry.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -20,7 +20,7 @@ const BLAMES: Partial<Record<ProviderError["code"], ProviderError["blame"]>> = {
   upstream_error: "provider",
 };
 const coded = (code: string, message: string) => ({ error: { code, message } });
-/** By what they mean. A text is the message of an error; what is no text is the body. */
+/** By meaning. A string is the message of an error, anything else is the body. */
 const CASES: Readonly<Record<string, Refused[]>> = {
   "context_length_exceeded, not counted by the breaker": [
     [400, "Input Tokens Exceeded: x"],
@@ -233,23 +233,23 @@ describe("an answer other than 200", () => {
     [400, { message: "Your account is not authorized to invoke this API operation." }],
     [412, { code: "PRECONDITION_FAILED", message: "Account x is suspended, possibly due to" }],
   ] as const)
-    it(`${status} with ${JSON.stringify(error)} refuses the key: another one may be tried`, () =>
+    it(`${status} with ${JSON.stringify(error)} rejects the key, so another one may be tried`, () =>
       assert.equal(refusal(status, NO_HEADERS, { error }).detail.operator, "key"));
 
-  it("may come as an event, as Alibaba's does to a request for a stream", () => {
+  it("may come as an event, as Alibaba's to a request for a stream", () => {
     const event =
       'id:1\nevent:error\n:HTTP_STATUS/400\ndata:{"code":"Arrearage","message":"x"}\n\n';
     assert.equal(refusal(400, NO_HEADERS, event).detail.operator, "key");
   });
 
-  it("keeps the provider's message in the detail and out of its own", () => {
+  it("keeps the provider's message in the detail only", () => {
     const { message, detail } = refusal(500, NO_HEADERS, { error: { message: "sk-secret" } });
     assert.equal(detail.providerMessage, "sk-secret");
     assert.ok(!message.includes("sk-secret"));
   });
 });
 
-describe("the wait before another try", () => {
+describe("the wait before a retry", () => {
   const NOW = Date.parse("2026-01-01T00:00:00Z");
   const DELAYED = { error: { details: [{ "@type": "x" }, { retryDelay: "17s" }] } };
   const CASES: [headers: Record<string, string>, ms: number | undefined, body?: object][] = [
@@ -282,7 +282,7 @@ describe("the wait before another try", () => {
       assert.equal(detail.retryAfterMs, ms);
     });
 
-  it("may be a duration in any of the usual forms", () => {
+  it("may be a duration in any common format", () => {
     for (const [text, ms] of [
       ["20ms", 20],
       ["1h2m3s", 3_723_000],
@@ -312,7 +312,7 @@ describe("an error inside a 200", () => {
     { code: 503, message: "busy", choices },
     { base_resp: { status_code: 0, status_msg: "" } },
   ])
-    it(`is not seen in ${JSON.stringify(json)}`, () => throwErrorIn(json));
+    it(`is not found in ${JSON.stringify(json)}`, () => throwErrorIn(json));
 
   for (const [json, status] of [
     [{ error: { code: 429 } }, 429],

@@ -1,4 +1,4 @@
-// Finish reasons in every provider's vocabulary, and the ids of tool calls that clients get.
+// Finish reasons in every provider's vocabulary, and the tool call ids that clients get.
 
 import assert from "node:assert/strict";
 import { it } from "node:test";
@@ -39,7 +39,7 @@ for (const [outcome, words] of Object.entries(WORDS))
     it(`a finish reason of ${JSON.stringify(word)} means ${outcome}`, () =>
       assert.equal(finishReasonOf(word), outcome));
 
-it("a usable id has the provider's own in it, if there is room", () => {
+it("a usable id contains the provider's, if there is room", () => {
   for (const id of ["functions.get_weather:0", "call_0", "functions.mcp__github__create_issue:0"]) {
     assert.ok(isUsableId(usableId(id)));
     assert.equal(statedId(usableId(id)), id);
@@ -50,7 +50,7 @@ it("a usable id has the provider's own in it, if there is room", () => {
   }
 });
 
-it("an id that only looks like one is the provider's own", () => {
+it("an id that only looks generated is the provider's own", () => {
   const ids = ["toolu_0000_A", "toolu_0000_AA", "toolu_0000___w", `toolu_0000_${"A".repeat(100)}`];
   const ofClouds = ["toolu_vrtx_011BXcGyAzyzYMsyVRtvLMbh", "toolu_bdrk_01NzHkRtYiSHJ5bdJGUyKQ6o"];
   for (const id of [...ids, ...ofClouds, "toolu_01A09q90qw90lq917835lq9", "call_1"])

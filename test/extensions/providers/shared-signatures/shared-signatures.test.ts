@@ -1,5 +1,5 @@
-// Signed reasoning in a gateway of several processes: whichever worker gets the results of a call,
-// it sends the thoughts back that led to the call.
+// Signed reasoning in a gateway with several processes: whichever worker gets a call's result, it
+// sends back the thoughts that led to the call.
 
 import assert from "node:assert/strict";
 import cluster from "node:cluster";
@@ -40,7 +40,7 @@ it("all workers have the thoughts before a call", async (t) => {
   assert.equal(gw.stderr(), "");
 });
 
-it("a worker listens to the others once, however often it reloads, and no longer than it serves", async (t) => {
+it("a worker subscribes to the others once, however often it reloads, and only while it serves", async (t) => {
   const worker = Object.assign(new EventEmitter(), { isConnected: () => false });
   Object.assign(cluster, { worker });
   t.after(() => Object.assign(cluster, { worker: undefined }));

@@ -1,4 +1,4 @@
-// When a value that expires is renewed, by a clock that the test moves.
+// When an expiring value is renewed, on a clock that the test moves.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -8,7 +8,7 @@ import {
 } from "../../../../src/extensions/providers/token-services/index.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 
-/** A source of the values v1, v2, ..., each of which lives for `lifeMs`, as long as it is not told to fail. */
+/** Yields the values v1, v2, ..., each valid for `lifeMs`, unless it is set to fail. */
 function source(lifeMs: number) {
   const clock = createFakeClock();
   const failures: unknown[] = [];
@@ -26,7 +26,7 @@ function source(lifeMs: number) {
 }
 
 describe("a value that expires", () => {
-  it("is renewed when a fifth of its life is left, and nobody waits", async () => {
+  it("is renewed in the background when a fifth of its life is left", async () => {
     const { clock, renewing, state } = source(60_000);
     await renewing.get();
     clock.advance(47_999);
@@ -40,7 +40,7 @@ describe("a value that expires", () => {
     assert.equal(renewing.get(), "v2");
   });
 
-  it("is renewed 150 ms early at the least, so that one of three seconds works", async () => {
+  it("is renewed at least 150 ms early, so that one of three seconds works", async () => {
     const { clock, renewing, state } = source(3_000);
     await renewing.get();
     clock.advance(2_400);
@@ -55,7 +55,7 @@ describe("a value that expires", () => {
     assert.equal(await short.renewing.get(), "v2");
   });
 
-  it("is kept while it lives if it cannot be renewed, which is tried once a second", async () => {
+  it("is used while it lives if it cannot be renewed, which is retried once a second", async () => {
     const { clock, failures, renewing, state } = source(10_000);
     await renewing.get();
     state.error = new Error("down");
@@ -71,7 +71,7 @@ describe("a value that expires", () => {
     assert.deepEqual([state.obtained, failures.length], [3, 2]);
   });
 
-  it("fails at once within a second of a failure, and is obtained again after it", async () => {
+  it("fails at once within a second of a failure, and is obtained again later", async () => {
     const { clock, renewing, state } = source(10_000);
     state.error = new Error("down");
     await assert.rejects(async () => await renewing.get(), /down/);
@@ -82,7 +82,7 @@ describe("a value that expires", () => {
     assert.equal(await renewing.get(), "v2");
   });
 
-  it("is renewed once for all whom it failed", async () => {
+  it("is renewed once for all callers that it failed", async () => {
     const { clock, renewing, state } = source(60_000);
     await renewing.get();
     assert.deepEqual(

@@ -1,4 +1,4 @@
-// The memory of signed reasoning: what it forgets, and when.
+// The store of signed reasoning: what it forgets, and when.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -16,13 +16,13 @@ describe("the signature store", () => {
     ids.filter((id) => signatures.get(id) === text);
 
   it("forgets the least recently used entries first", () => {
-    // Room for three, with what each takes beside its text.
+    // Room for three entries with their overhead.
     const signatures = createSignatureStore(4_000);
     for (const id of ["a", "b", "c"]) signatures.set(id, text);
     assert.equal(signatures.get("a"), text);
     signatures.set("d", text);
     assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["a", "c", "d"]);
-    signatures.set("a", text); // anew, in its own place
+    signatures.set("a", text); // again, replacing the old entry
     signatures.set("e", text);
     assert.deepEqual(kept(signatures, ["a", "c", "d", "e"]), ["a", "d", "e"]);
     for (let at = 0; at < 100; at += 1) signatures.set("a", text);
@@ -33,7 +33,7 @@ describe("the signature store", () => {
     );
   });
 
-  it("does not keep an entry larger than all of it, and has as much room afterwards", () => {
+  it("does not store an entry larger than its capacity, and loses no room by it", () => {
     const signatures = createSignatureStore(4_000);
     const huge = "id".repeat(2_000);
     signatures.set(huge, "");
@@ -42,7 +42,7 @@ describe("the signature store", () => {
     assert.deepEqual(kept(signatures, ["a", "b", "c", "d"]), ["b", "c", "d"]);
   });
 
-  it("has none of an id that several calls have", () => {
+  it("has none for an id that several calls have", () => {
     const store = createSignatureStore();
     store.set("call_0", "of Alice");
     store.set("call_0", "of Alice");
@@ -54,7 +54,7 @@ describe("the signature store", () => {
   });
 });
 
-it("the part of a store has nothing of another format, provider, account or model", () => {
+it("a part of a store has nothing of another format, provider, account or model", () => {
   const scope = { baseUrl: "https://far.example", account: "acme" };
   const part = (format = "gemini", other = {}, model = "m") =>
     modelStore(scopedStore(format, { ...scope, ...other }), model);
@@ -69,7 +69,7 @@ it("the part of a store has nothing of another format, provider, account or mode
   for (const other of others) assert.equal(other.get("call_0"), undefined);
 });
 
-it("the part of a store tells what it keeps, but not what others have told", (t) => {
+it("a part of a store reports what it keeps, but not what it received from others", (t) => {
   const told: string[] = [];
   const keep = shareSignatures((_id, text) => told.push(text));
   t.after(() => shareSignatures(() => undefined));

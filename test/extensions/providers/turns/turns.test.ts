@@ -1,5 +1,5 @@
-// Conversations in turns, as the native formats want them: the ids of tool calls, texts that become
-// objects, addresses of media.
+// Conversations in turns, as the native formats require: the ids of tool calls, texts that become
+// objects, image URLs.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -27,7 +27,7 @@ const result = (tool_call_id: string, content: string): Message => ({
   tool_call_id,
   content,
 });
-/** The turns with what they hold: texts, calls by their ids, and results. */
+/** The turns with their contents: texts, calls by id, and results. */
 const wordsOf = (turns: readonly Turn[]) =>
   turns.map(({ role, items }) => [
     role,
@@ -61,7 +61,7 @@ describe("ids of tool calls that are used again", () => {
     assert.deepEqual(idsOf(["a", "b", "a", "a", "a"]).slice(0, 4), ids);
   });
 
-  it("become others that the client has not used", () => {
+  it("become ones that the client has not used", () => {
     assert.deepEqual(idsOf(["a", "repeated_1", "a"]), ["a", "repeated_1", "repeated_2"]);
     const { pick, between } = createRandom(7);
     const names = ["a", "b", ...[1, 2, 3, 4, 5, 6].map((count) => `repeated_${count}`)];
@@ -71,7 +71,7 @@ describe("ids of tool calls that are used again", () => {
     }
   });
 
-  it("30,000 whose others the client has all used cost no quadratic time", () => {
+  it("take linear time, even if the client has used 30,000 of their replacements", () => {
     const count = 30_000;
     const taken = Array.from({ length: count }, (_, index) => `repeated_${index + 1}`);
     const given = [...taken, ...Array.from({ length: count }, () => "a")];
@@ -79,11 +79,11 @@ describe("ids of tool calls that are used again", () => {
     const ids = idsOf(given);
     const took = effort();
     assert.equal(new Set(ids).size, 2 * count);
-    assert.ok(took < 1_300, `it took ${took.toFixed(0)} units`); // the next number each: 10,000 and more
+    assert.ok(took < 1_300, `it took ${took.toFixed(0)} units`); // by trying each number: 10,000
   });
 });
 
-it("results of calls stand right behind their calls, in the order of these, also late ones and those that never came", () => {
+it("results stand directly after their calls, in the calls' order, including late and missing ones", () => {
   const late = [user("wait"), says("Yes."), result("x", "1"), user("well?")];
   const messages = [user("hi"), calls(["x", "y", "z"]), result("y", "2"), ...late];
   assert.deepEqual(wordsOf(turnsOf({ messages }).turns), [
@@ -95,7 +95,7 @@ it("results of calls stand right behind their calls, in the order of these, also
   ]);
 });
 
-it("results of two calls with one id come in the order of these, and one more is that of the last call", () => {
+it("results of two calls with one id follow their order, and a further one belongs to the last call", () => {
   const answers = ["a", "b", "c"].map((content) => result("0", content));
   const messages = [user("hi"), calls(["0", "0"]), ...answers];
   const last = wordsOf(turnsOf({ messages }).turns).at(-1);
@@ -111,14 +111,14 @@ describe("system texts", () => {
   ];
   const native = { dialect: "anthropic", body: {}, headers: {} };
 
-  it("leave the last word to the user, and so do empty texts, unless the client begins the answer", () => {
+  it("leave the last message to the user, as do empty texts, unless the client begins the answer", () => {
     const answer = says("A.");
     const last = (...tail: Message[]) =>
       turnsOf({ messages: [user("hi"), answer, ...tail] }).turns.at(-1);
     for (const tail of [system("Stop."), user(" ")])
       assert.deepEqual(last(tail)!.items, [{ type: "text", text: "(Please go on.)" }]);
     assert.equal(last()!.role, "assistant");
-    // The next turn begins with the same.
+    // The next turn begins in the same way.
     const { turns } = turnsOf({
       messages: [user("hi"), answer, system("Stop."), answer, user("?")],
     });
@@ -126,7 +126,7 @@ describe("system texts", () => {
     assert.deepEqual(texts, ["hi", "A.", "(Please go on.)", "A.", "?"]);
   });
 
-  it("of a native request stay at their place after the first turn, behind results of calls, and say what they are", () => {
+  it("of a native request stay in place after the first turn, after results of calls, and are labelled", () => {
     const heading = "(What follows is an instruction of the system.)\n";
     const told = turnsOf({ messages, native });
     assert.deepEqual(told.system, [system("First."), system("Second.")]);
@@ -145,29 +145,29 @@ describe("system texts", () => {
 });
 
 describe("texts that become objects", () => {
-  /** What these texts are as the arguments of calls of one conversation. */
+  /** These texts as the arguments of calls in one conversation. */
   const argsOf = (...texts: string[]) =>
     items(texts.map((text) => calls(["a"], text))).map((item) => item.type === "call" && item.args);
 
-  it("are kept as they are in a field of their own where they are no object", () => {
+  it("are kept in a separate field if they are not objects", () => {
     const raw = ['{"a":', "[1]", "null", '"x"'];
     const kept = raw.map((_raw) => ({ _raw }));
     assert.deepEqual(argsOf('{"a":[1]}', "", ...raw), [{ a: [1] }, {}, ...kept]);
   });
 
-  it("so many values in all of a request; one with which they would be more stays a text", () => {
+  it("up to a number of values per request; a text beyond it stays a text", () => {
     const large = JSON.stringify({ a: Array.from({ length: 150_000 }, () => 1) });
     const args = argsOf(large, large, '{"x":1}');
     assert.deepEqual(args, [JSON.parse(large), { _raw: large }, { x: 1 }]);
   });
 
-  it("not what is nested too deeply: it stays a text, also as a call's arguments", () => {
+  it("unless they are nested too deeply, as in a call's arguments too", () => {
     const deep = `{"a":${"[".repeat(6_000)}${"]".repeat(6_000)}}`;
     assert.equal(objectIn(deep, createTextCounter()), undefined);
     assert.deepEqual(argsOf(deep), [{ _raw: deep }]);
   });
 
-  it("so many different names", () => {
+  it("up to a number of different names", () => {
     const wide = (from: number) => {
       const names = Array.from({ length: 15_000 }, (_, index) => [`n${from + index}`, 1]);
       return JSON.stringify(Object.fromEntries(names));
@@ -177,7 +177,7 @@ describe("texts that become objects", () => {
     assert.equal(objectIn(wide(15_000), texts), undefined);
   });
 
-  it("what is no object is not parsed, and counts for nothing", () => {
+  it("and other texts are not parsed, and do not count", () => {
     const texts = createTextCounter();
     for (const text of [`[${"1,".repeat(300_000)}1]`, "plain words, with commas,", "", '"{"'])
       assert.equal(objectIn(text, texts), undefined);
@@ -185,7 +185,7 @@ describe("texts that become objects", () => {
   });
 });
 
-describe("addresses of images", () => {
+describe("image URLs", () => {
   const image = (url: string) =>
     mediaOf({ type: "image_url", image_url: { url, detail: undefined } });
   const long = ";a".repeat(4_000_000);
@@ -207,7 +207,7 @@ describe("addresses of images", () => {
     });
 
   for (const url of ["https://example.com/a.png", "http://a/data:x,y", "x"])
-    it(`${url} goes out as it is`, () =>
+    it(`${url} is sent unchanged`, () =>
       assert.deepEqual([image(url)?.url, image(url)?.mediaType], [url, undefined]));
 
   for (const url of [

@@ -45,7 +45,7 @@ describe("a breaker", () => {
   const bothOverload: Step = ({ enter }) => {
     for (const pass of [enter()!, enter()!]) pass.failed(overloaded(5_000));
   };
-  /** Opens it, and lets the cooldown pass. */
+  /** Opens it, and waits for the end of the cooldown. */
   const half: Step = (b) => {
     open(b);
     wait(b);
@@ -56,19 +56,15 @@ describe("a breaker", () => {
     pass.failed(ERROR);
   };
   const { cooldown_ms } = SETTINGS;
-  /** After each: its state, its failures in a row, and when to ask again. */
+  /** After the steps: its state, its failures in a row, and the ms until the next try. */
   const ROWS: readonly [name: string, steps: Step[], expected: [string, number, number]][] = [
     ["is closed at first", [], ["closed", 0, 0]],
-    ["is closed before so many failures in a row", [fails, fails], ["closed", 2, 0]],
-    ["opens after so many failures in a row", [open], ["open", 3, cooldown_ms]],
-    ["counts anew after a complete reply", [fails, fails, completes, fails], ["closed", 1, 0]],
+    ["stays closed below the number of failures in a row", [fails, fails], ["closed", 2, 0]],
+    ["opens at that number of failures in a row", [open], ["open", 3, cooldown_ms]],
+    ["counts from zero after a complete reply", [fails, fails, completes, fails], ["closed", 1, 0]],
     ["keeps its count when a reply only begins", [fails, begins], ["closed", 1, 0]],
-    ["opens at once when the provider refuses the key", [refuses], ["open", 1, cooldown_ms]],
-    [
-      "says during a probe to come back soon",
-      [half, ({ enter }) => enter()],
-      ["probing", 3, 1_000],
-    ],
+    ["opens at once when the provider rejects the key", [refuses], ["open", 1, cooldown_ms]],
+    ["reports a short wait during a probe", [half, ({ enter }) => enter()], ["probing", 3, 1_000]],
     ["closes when a probe's reply begins", [half, begins], ["closed", 2, 0]],
     ["opens when a probe's reply breaks off", [half, breaks], ["open", 3, cooldown_ms]],
     ["forgets its failures when a probe's is complete", [half, completes], ["closed", 0, 0]],
@@ -76,16 +72,12 @@ describe("a breaker", () => {
     ["counts an overload that does not say when it is over", [overloads()], ["closed", 1, 0]],
     ["counts an overload that says that it is over", [overloads(0)], ["closed", 1, 0]],
     [
-      "rests for all after one that says when, which is no failure",
+      "rests for all requests after an overload with a wait, which is no failure",
       [bothOverload],
       ["closed", 0, 5_000],
     ],
     ["rests for an hour at most", [overloads(1e12)], ["closed", 0, 3_600_000]],
-    [
-      "stays open where a probe meets such an overload",
-      [half, overloads(3_000)],
-      ["open", 3, 3_000],
-    ],
+    ["stays open if a probe meets such an overload", [half, overloads(3_000)], ["open", 3, 3_000]],
   ];
   for (const [name, steps, expected] of ROWS)
     it(name, () => {
@@ -95,7 +87,7 @@ describe("a breaker", () => {
       assert.deepEqual([state, failures, retryMs], expected);
     });
 
-  it("lets nothing through until its cooldown or its rest is over, and then one probe at a time", () => {
+  it("lets nothing through until its cooldown or rest is over, and then one probe at a time", () => {
     const breaker = setUp();
     const { enter } = breaker;
     open(breaker);
@@ -113,7 +105,7 @@ describe("a breaker", () => {
     assert.equal(enter(), undefined);
   });
 
-  it("learns nothing but the answer of an attempt that says nothing of the provider", () => {
+  it("learns only that it answered from an attempt that says nothing about the provider", () => {
     const { enter, status } = setUp();
     const answer = { status: 400, path: "/v1/chat", message: "bad request" };
     enter()!.dropped(answer);
@@ -137,7 +129,7 @@ describe("a breaker", () => {
 });
 
 describe("the breaker of a model whose provider has other settings after a reload", () => {
-  it("does not rest until the time that was stated of the one before", async (t) => {
+  it("does not keep a rest that was stated for the earlier one", async (t) => {
     const limited = status(429, {}, { "content-type": "application/json", "retry-after": "3000" });
     const m: Behaviour = (asked) =>
       (asked.headers.authorization === "Bearer sk-old" ? limited : speak("Hi."))(asked);
@@ -163,7 +155,7 @@ describe("the breaker of a model whose provider has other settings after a reloa
     assert.equal(provider.asked.length, 4);
   });
 
-  it("is the same one after a reload that was refused", async (t) => {
+  it("is the same one after a rejected reload", async (t) => {
     const { chat, gateway, provider, config } = await startWith(t, { m: status(401) });
     const ask = () => chat({ model: "m", messages: user("hi") });
     await ask();

@@ -1,6 +1,6 @@
-// What a request requires of a model, and what the client reads where no model has it. Images and
-// files that a candidate's format does not take: another candidate is asked, and where there is
-// none, no provider is, and the client reads which message has them.
+// What a request requires of a model, and the error if no model has it. Images and files that a
+// candidate's format does not take: another candidate is tried, and if there is none, no provider
+// is called and the error names the message.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -12,14 +12,14 @@ import { speak, startProvider, status } from "../../../support/provider.ts";
 import { catalogOf, chatOf, settingsFor, type TestModel } from "../../../support/routing.ts";
 import { post } from "../../apis/post.ts";
 
-/** Of a model that can do everything. */
+/** A model with every capability. */
 const ABLE: TestModel = {
   supports: ["tools", "json_object", "json_schema", "logprobs", "images", "audio", "files"],
   tool_choice: "all",
   passes: ["files"],
 };
 
-/** The requirements of a request that a model satisfies but for these settings, with their places. */
+/** The requirements of a request that fail for a model with these settings, with their paths. */
 function unmet(request: object, settings: TestModel): string[] {
   const model = catalogOf(settingsFor({ m: { ...ABLE, ...settings } })).models.get("m")!;
   return requirementsOf(chatOf(request)).flatMap((lackOf) => {
@@ -71,9 +71,9 @@ describe("requirements of a request", () => {
     ["stop", { stop: "END" }, { omit: ["stop"] }, "stop: this model does not support stop"],
     ["a penalty", { presence_penalty: 1 }, { omit: ["presence_penalty"] }, noPenalty],
     ["images, at the first message that has one", images, none, noImages],
-    ["leave for a stored file", file({ file_id: "f" }), noPasses, stored("file.file_id")],
-    ["leave for a file at", file({ file_data: "gs://b/a" }), noPasses, stored("file.file_data")],
-    ["leave for a clip at", clip("oss://a.wav"), noPasses, stored("input_audio.data")],
+    ["a pass for a stored file", file({ file_id: "f" }), noPasses, stored("file.file_id")],
+    ["a pass for a file at", file({ file_data: "gs://b/a" }), noPasses, stored("file.file_data")],
+    ["a pass for a clip at", clip("oss://a.wav"), noPasses, stored("input_audio.data")],
   ];
   for (const [name, request] of storedImages)
     CASES.push([name, request, noPasses, stored("image_url.url")]);
@@ -83,7 +83,7 @@ describe("requirements of a request", () => {
       assert.deepEqual(unmet(request, {}), []);
     });
 
-  it("do not include what can be left out, nor what is absent", () => {
+  it("do not include what can be omitted or is absent", () => {
     const request = { temperature: 0.5, seed: 1, presence_penalty: 0 };
     assert.deepEqual(requirementsOf(chatOf(request)), []);
     assert.equal(requirementsOf(chatOf(file({ file_data: "AA==", file_id: null }))).length, 1);
@@ -92,7 +92,7 @@ describe("requirements of a request", () => {
   });
 });
 
-it("candidates that each lack something else are all left out, and the client reads what the format of an able one refuses", () => {
+it("candidates that each lack something else are all skipped, and the error says what an able one's format rejects", () => {
   const { models } = catalogOf(settingsFor({ blind: { ...ABLE, supports: [] }, able: ABLE }));
   const lack = { path: ["messages", 0, "content"], message: "takes no such image" };
   const ofAble: LackOf = ({ traits }) => (traits.supports.length > 0 ? lack : undefined);
@@ -104,7 +104,7 @@ it("candidates that each lack something else are all left out, and the client re
 
 const fileOf = (file_data: string) => ({ type: "file", file: { file_data } });
 
-/** A format, a part that it does not take, and what the client reads. */
+/** A format, a part that it does not take, and the client's error. */
 const REFUSED = [
   ["anthropic", fileOf("data:text/csv;base64,YQ=="), /files of the types .*, got text\/csv/],
   ["anthropic", fileOf(`data:a/${"b".repeat(1_000)};base64,QQ==`), /got a\/b{1,78}[^b]*$/],
@@ -153,7 +153,7 @@ describe("media that a format does not take", () => {
       assert.equal(provider.asked.length, 1);
     });
 
-  it("of the Responses API are named by their place there", async (t) => {
+  it("of the Responses API are named by their path in it", async (t) => {
     const { ask } = await site(t, "anthropic");
     const file_data = "data:text/csv;base64,YQ==";
     const content = [{ type: "input_file", filename: "a.csv", file_data }];
@@ -162,7 +162,7 @@ describe("media that a format does not take", () => {
     assert.deepEqual([error.code, error.param], ["unsupported_value", "input[0].content"]);
   });
 
-  it("pass where the client speaks the provider's own format", async (t) => {
+  it("pass if the client uses the provider's own format", async (t) => {
     const { provider, ask } = await site(t, "anthropic");
     const source = { type: "url", url: "https://example.org/a.pdf" };
     const messages = [{ role: "user", content: [{ type: "document", source }] }];

@@ -1,5 +1,5 @@
-// Which models have room for a prompt; which candidates are asked after one was too small, in which
-// order; and what `check` says of aliases that cannot know.
+// Which models have room for a prompt; which candidates are tried after one was too small, in which
+// order; and `check`'s warnings about aliases with unknown sizes.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -26,11 +26,11 @@ const names = (list: readonly Model[]) => list.map(({ name }) => name).join(" ")
 
 describe("candidates with room", () => {
   const all = named("small middle large unknown");
-  /** A prompt of about so many tokens. */
+  /** A prompt of about this many tokens. */
   const prompt = (tokens: number, over: object = {}) =>
     chatOf({ messages: user("four".repeat(tokens)), ...over });
 
-  it("are those that hold three quarters of the estimate and the reply, and those of unknown size", () => {
+  it("are those with room for three quarters of the estimate and the reply, and those of unknown size", () => {
     for (const [chat, expected] of [
       [prompt(10), "small middle large unknown"],
       [prompt(1_300), "small middle large unknown"],
@@ -40,7 +40,7 @@ describe("candidates with room", () => {
       assert.equal(names(withRoom(all, chat)), expected);
   });
 
-  it("are all if none seems to have room, or if there is only one", () => {
+  it("are all of them if none seems to have room, or if there is only one", () => {
     for (const candidates of [all.slice(0, 2), all.slice(0, 1)])
       assert.deepEqual(withRoom(candidates, prompt(50_000)), candidates);
   });
@@ -50,12 +50,12 @@ const full = status(400, { error: { message: "x", code: "context_length_exceeded
 const busy = status(429, { error: { message: "x" } });
 
 /**
- * The models of an alias in its order: how each answers, and its `context_tokens`, null if that is
- * not stated.
+ * The models of an alias in order: each one's behaviour, and its `context_tokens` (null: not
+ * stated).
  */
 type Models = Readonly<Record<string, readonly [Behaviour, number | null]>>;
 
-/** Asks the alias; gives the models that were asked, in this order, and what the client got. */
+/** Asks the alias. Returns the models that were tried, in order, and what the client got. */
 async function ask(t: TestContext, models: Models) {
   const names = Object.keys(models);
   const provider = await startProvider(t, (asked) => models[asked.body["model"]]![0](asked));
@@ -77,12 +77,12 @@ describe("after a prompt was too long for some candidates", () => {
     ["larger ones come before unknown ones", "small", mixed, "large middle unknown unsure"],
     ["those known to have no more room are left out", "small", "small tiny unsure", "unsure"],
     ["the largest that was too small counts", "middle small", "small unknown", "unknown"],
-    ["where only unknown ones were, any size may be more", "unknown", "unsure tiny", "tiny unsure"],
+    ["after unknown sizes only, any size may be larger", "unknown", "unsure tiny", "tiny unsure"],
   ];
   for (const [what, full, left, asked] of ROWS)
     it(what, () => assert.equal(names(withMoreRoom(named(left), named(full))), asked));
 
-  it("the order holds in a gateway, through whatever fails", async (t) => {
+  it("the order also holds in a gateway, through any failures", async (t) => {
     const sizes = { a: 1_000, b: null, c: 3_000, d: null, e: 9_000 };
     const refused = Object.entries(sizes).map(([name, size]) => [name, [full, size]]);
     const found = await ask(t, Object.fromEntries(refused));
@@ -94,7 +94,7 @@ describe("after a prompt was too long for some candidates", () => {
     assert.deepEqual([other.order, other.got], ["a b", "200 b"], "no prompt was too long");
   });
 
-  it("the error names the largest size that is known of those that refused", async (t) => {
+  it("the error names the largest known size of those that rejected", async (t) => {
     const { message } = await ask(t, { a: [full, 1_000], b: [full, null] });
     assert.match(message, /maximum context length is 1000 tokens/);
   });
@@ -109,7 +109,7 @@ const warned = (sizes: readonly (number | null)[], enabled = true) => {
   return warningsOf(config).map(({ path, message }) => `${path.join(".")}: ${message}`);
 };
 
-it("check warns where one of several candidates has no context_tokens, and only there", () => {
+it("check warns if one of several candidates has no context_tokens, and only then", () => {
   const told = (names: string) => [
     `aliases.x: has candidates without context_tokens (${names}): a prompt that is too long for another one goes to them last`,
   ];

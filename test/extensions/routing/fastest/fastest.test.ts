@@ -1,5 +1,5 @@
-// The policy "fastest": which models are candidates, and in which order they are asked, by a clock
-// and a chance that the test decides.
+// The policy "fastest": which models are candidates, and in which order they are tried, with a
+// clock and random numbers that the test sets.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -20,7 +20,7 @@ const settings = (alias: object) =>
     aliases: { x: { policy: "fastest", ...alias } },
   });
 
-it("medians of times to the first token are those of the last ten minutes, of 500 samples at most", () => {
+it("medians of times to first token cover the last ten minutes, and at most 500 samples", () => {
   const clock = createFakeClock();
   const medians = createMedians(clock.monotonic);
   assert.equal(medians.of("a"), undefined);
@@ -67,7 +67,7 @@ describe("the order of the policy fastest", () => {
     return { clock, orderOf, states };
   }
 
-  it("is that of the medians, with another model first once in fifty streams", async () => {
+  it("is by median, with another model first in one of fifty streams", async () => {
     const times = { a: 3, b: 1, c: 2 };
     assert.equal(await bench(times).orderOf(), "bca");
     assert.equal(await bench(times, [0.0199, 0.6]).orderOf(), "abc");
@@ -75,7 +75,7 @@ describe("the order of the policy fastest", () => {
     assert.equal(await bench(times, [0.0199, 0.6]).orderOf(false), "bca");
   });
 
-  it("has a model without a time first, once a minute", async () => {
+  it("puts a model without a time first, once a minute", async () => {
     const { clock, orderOf } = bench({ a: 3, b: 1 });
     assert.equal(await orderOf(false), "bac", "a whole reply measures nothing");
     assert.equal(await orderOf(), "cba");
@@ -84,7 +84,7 @@ describe("the order of the policy fastest", () => {
     assert.equal(await orderOf(), "cba");
   });
 
-  it("has those last whose breakers are open", async () => {
+  it("puts models with open breakers last", async () => {
     const { orderOf, states } = bench({ a: 3, b: 1, c: 2 });
     states["b"] = "open";
     assert.equal(await orderOf(), "cab");
@@ -103,7 +103,7 @@ describe("an alias with the policy fastest", () => {
     assert.match(issueLines(() => checkConfig(other)).join(), issue);
   });
 
-  it("tries each model once, then stays with the quicker one, and shows the medians", async (t) => {
+  it("tries each model once, then keeps to the faster one, and shows the medians", async (t) => {
     t.mock.method(Math, "random", () => 0.99);
     const clock = createFakeClock();
     const provider = await startProvider(t, (asked) => {
@@ -112,7 +112,7 @@ describe("an alias with the policy fastest", () => {
     });
     const models = { a: scored(90), b: scored(80) };
     const config = configFor(provider.url, ["a", "b"], { models });
-    // The policy comes by a reload: what a gateway has loaded at its start must show it.
+    // The policy is added by a reload: a gateway loads its extensions only at start.
     const extensions = await loader.load(
       (entry) => entry.checks || entry.serves || isNeededBy(config, entry),
     );

@@ -1,4 +1,4 @@
-// Clients that leave a stream: how long the provider is read on (`leave_ms`), what ends that
+// Clients that leave a stream: how long the provider is still read (`leave_ms`), what ends that
 // earlier, what is billed, and which model the books name; and how long usage may take after a
 // finish (`closing_ms`).
 
@@ -35,7 +35,7 @@ const NO_END = 600_000;
 const LONG = { timeouts: { leave_ms: NO_END, closing_ms: NO_END } };
 const END = event(chunk({}, "stop")) + event(usageChunk());
 
-/** Says one word, and then what the test says. */
+/** Sends one word, and then what the test sends. */
 const word = stream([chunk({ content: "Once" })], "open");
 
 /** A client of a stream. */
@@ -45,7 +45,7 @@ function open(gw: RunningGateway, body: object = {}) {
   const answer = gw.chat(request, {}, client.signal);
   answer.catch(() => undefined);
   return {
-    /** Reads until this text has come, and then no more. */
+    /** Reads until this text has arrived, and then stops reading. */
     async has(part: string): Promise<void> {
       const reader = (await answer).body!.pipeThrough(new TextDecoderStream()).getReader();
       for (let text = ""; !text.includes(part); ) {
@@ -55,7 +55,7 @@ function open(gw: RunningGateway, body: object = {}) {
       }
       reader.releaseLock();
     },
-    /** Resolves when the gateway knows. */
+    /** Leaves. Resolves when the gateway has noticed. */
     async leave(): Promise<void> {
       const before = gw.gateway.report().inFlight;
       client.abort();
@@ -67,7 +67,7 @@ function open(gw: RunningGateway, body: object = {}) {
   };
 }
 
-/** A model whose provider is read on without an end, and a client that has left its stream. */
+/** A model whose provider is read without a time limit, and a client that has left its stream. */
 async function afterLeaving(t: TestContext, over: object = {}, behaviour = word) {
   const models = { m: behaviour, n: speak("Fine.") };
   const scene = await priced(t, models, merge(LONG, over) as object);
@@ -91,7 +91,7 @@ const BILLED = {
 };
 
 describe("a client that leaves a stream after text was delivered", { concurrency: 4 }, () => {
-  it("is billed by the figures that come within leave_ms, and read on until they are there; its places are free meanwhile", async (t) => {
+  it("pays by figures that arrive within leave_ms; the provider is read until then, and the slots are free", async (t) => {
     const bounds = { server: { max_in_flight: 1 }, accounts: { acme: { max_in_flight: 1 } } };
     const { dir, gw, asked } = await afterLeaving(t, bounds);
     assert.equal((await gw.chat({ model: "n", messages: user("hi") })).status, 200);
@@ -109,7 +109,7 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     assert.deepEqual(gw.diagnostics, []);
   });
 
-  it("is not waited for when the figures were there before it left", async (t) => {
+  it("is settled at once if the figures arrived before it left", async (t) => {
     const { dir, gw, provider } = await priced(t, { m: word }, LONG);
     const client = open(gw);
     const asked = await provider.nth(0);
@@ -120,7 +120,7 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     assert.deepEqual(figures((await settled(dir))[0]!), BILLED);
   });
 
-  it("pays an estimate when leave_ms is over: text that came meanwhile counts, the connection closes", async (t) => {
+  it("pays an estimate after leave_ms: text that arrived meanwhile counts, the connection closes", async (t) => {
     const leave_ms = 400;
     const { dir, gw, provider } = await priced(t, { m: word }, { timeouts: { leave_ms } });
     const client = open(gw);
@@ -153,7 +153,7 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     ["its provider floods", {}, undefined, flood],
   ];
   for (const [what, over, does, from] of CUT)
-    it(`is not read on when ${what}: an estimate, and nobody is told of a cut reply`, async (t) => {
+    it(`pays an estimate at once if ${what}, and no cut reply is reported`, async (t) => {
       const { dir, gw, asked } = await afterLeaving(t, over, from);
       does?.(asked);
       await closed(asked);
@@ -163,7 +163,7 @@ describe("a client that leaves a stream after text was delivered", { concurrency
       assert.deepEqual(gw.diagnostics, []);
     });
 
-  it("had stopped reading: the provider does not wait for room that will never be, and its figures count", async (t) => {
+  it("does not block the provider if it had stopped reading, and the figures count", async (t) => {
     let written = 0;
     let left = false;
     const behaviour: Behaviour = async ({ res }) => {
@@ -184,7 +184,7 @@ describe("a client that leaves a stream after text was delivered", { concurrency
     assert.deepEqual(figures(settle!), BILLED);
   });
 
-  it("a gateway that closes ends the reading at once, and settles it before the books close", async (t) => {
+  it("is settled at once, before the books close, if the gateway closes", async (t) => {
     const { dir, gw, asked } = await afterLeaving(t);
     await within(gw.gateway.close(NO_END), "the gateway to close");
     const { settle } = only(dir);
@@ -204,20 +204,20 @@ describe("a client that leaves before anything was delivered", { concurrency: 4 
     ["a whole reply", silent, false],
   ];
   for (const [name, behaviour, streaming] of CASES)
-    it(`${name}: the provider is cut at once, whatever leave_ms is`, async (t) => {
+    it(`${name}: the provider is disconnected at once, whatever leave_ms is`, async (t) => {
       const { gw, provider, dir } = await priced(t, { m: behaviour }, LONG);
       const client = open(gw, { stream: streaming });
       const asked = await provider.nth(0);
       await client.leave();
       await closed(asked);
       const { status, usage_source, usage, cost } = (await settled(dir))[0]!;
-      // The provider has the prompt: 14 bytes, four a token.
+      // The provider has the prompt: 14 bytes, four per token.
       assert.deepEqual([status, usage_source, usage.prompt_tokens], ["cancelled", "estimated", 4]);
       assert.ok(Number(cost) > 0);
     });
 });
 
-it("usage that comes within closing_ms counts; a provider's own overrides the general one", async (t) => {
+it("usage that arrives within closing_ms counts; a provider's setting overrides the general one", async (t) => {
   const finished = stream([chunk({ content: "Once" }), chunk({}, "stop")], "open");
   const lab = { timeouts: { closing_ms: NO_END } };
   const over = { timeouts: { closing_ms: 1 }, providers: { lab } };
@@ -228,7 +228,7 @@ it("usage that comes within closing_ms counts; a provider's own overrides the ge
   assert.deepEqual(figures((await settled(dir))[0]!), expected);
 });
 
-it("the streams that are read on are no more than there is room for; a gateway that closes reads none on", () => {
+it("abandoned streams are read only up to a limit, and not while the gateway closes", () => {
   const left = createLeftStreams(createFakeClock());
   const ended: string[] = [];
   const readOn = (name: string) => left.readOn(NO_END, 2, () => ended.push(name));

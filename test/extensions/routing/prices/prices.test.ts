@@ -1,4 +1,4 @@
-// Service tiers and long prompts: what providers are asked for, and what is billed and held.
+// Service tiers and long prompts: what providers are sent, and what is billed and held.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -47,7 +47,7 @@ async function start(t: Scope, behaviour: Behaviour, over: object = {}) {
   const { provider } = gateway;
   const ask = (model: string, service_tier?: unknown, more: object = {}) =>
     gateway.chat({ model, messages: user("hi"), service_tier, ...more });
-  /** Asks for a tier; what the provider was asked for last, and what was billed. */
+  /** Requests a tier. Returns the last provider request's tier, and what was billed. */
   async function billed(...asked: Parameters<typeof ask>) {
     const answer = await ask(...asked);
     assert.equal(answer.status, 200, await answer.text());
@@ -62,7 +62,7 @@ const budget = (amount: string) => ({
 });
 
 describe("a service tier", () => {
-  it("is asked for and billed where it has a price; nothing else changes", async (t) => {
+  it("is sent and billed if it has a price, and nothing else changes", async (t) => {
     const { billed } = await start(t, replyOf());
     assert.deepEqual(await billed("m"), [undefined, "12"]);
     assert.deepEqual(await billed("m", "flex"), ["flex", "6"]);
@@ -78,7 +78,7 @@ describe("a service tier", () => {
     assert.deepEqual(await standard.billed("m", "priority"), ["priority", "12"]);
     const flex = await start(t, replyOf("flex"));
     assert.deepEqual(await flex.billed("m", "priority"), ["priority", "6"]);
-    // Without a tier of the client's own, `price` is what the operator says.
+    // If the client sets no tier, `price` is for whatever tier the operator uses.
     assert.deepEqual(await flex.billed("m"), [undefined, "12"]);
 
     const events = [chunk({ content: "Hi." }), chunk({}, "stop"), { choices: [], usage: USAGE }];
@@ -181,7 +181,7 @@ describe("a service tier", () => {
     assert.deepEqual(costs, ["0.000022 at 10", "1.00001 at 5"]);
   });
 
-  it("is what a budget must have free, or the usual price if that is more", async (t) => {
+  it("must fit into a budget at its own price, or at the usual one if that is higher", async (t) => {
     const short = { max_tokens: 100 };
     const { ask, provider } = await start(t, replyOf(), budget("0.0015"));
     const refused = await ask("m", "priority", short);
@@ -189,7 +189,7 @@ describe("a service tier", () => {
     assert.deepEqual([refused.status, code], [402, "insufficient_balance"]);
     assert.equal(provider.asked.length, 0);
     assert.equal((await ask("m", "flex", short)).status, 200);
-    // The reply may be of the usual tier, and then costs as much.
+    // The reply may use the usual tier, and then costs as much.
     const poor = await start(t, replyOf("default"), budget("0.001"));
     assert.equal((await poor.ask("m", "flex", short)).status, 402);
   });
@@ -208,7 +208,7 @@ describe("a long prompt", () => {
   };
   const usageOf = (prompt_tokens: number) => ({ prompt_tokens, completion_tokens: 1_000 });
 
-  it("is billed whole at its price, by the tokens that the reply states", async (t) => {
+  it("is billed completely at its own price, by the tokens that the reply states", async (t) => {
     let usage: object = usageOf(1_000);
     const { billed } = await start(
       t,
@@ -242,13 +242,13 @@ describe("a long prompt", () => {
     assert.deepEqual(prices, [PRICE, long]);
   });
 
-  it("is what a budget must have free for a prompt that may be so long", async (t) => {
+  it("must fit into a budget if the prompt may be that long", async (t) => {
     const withBudget = (amount: string) => start(t, replyOf(), { models, ...budget(amount) });
     const { ask, provider } = await withBudget("0.0045");
     const asks = async (name: string, characters: number) =>
       (await ask(name, undefined, { max_tokens: 100, messages: user("x".repeat(characters)) }))
         .status;
-    // 100 tokens of the reply, and a token for each byte of the prompt's JSON.
+    // 100 tokens of the reply, and one token for each byte of the prompt's JSON.
     assert.equal(await asks("m", 1_000), 402);
     assert.equal(await asks("plain", 1_000), 200);
     assert.equal(provider.asked.length, 1);
@@ -256,7 +256,7 @@ describe("a long prompt", () => {
     assert.equal((await short.ask("m", undefined, { max_tokens: 100 })).status, 200);
   });
 
-  it("has its price from the reload that brings the first one", async (t) => {
+  it("applies from the reload that adds the first such price", async (t) => {
     const provider = await startProvider(t, replyOf());
     const data_dir = folder();
     const config = configFor(provider.url, ["m"], { data_dir, models: { m: { price: PRICE } } });
@@ -272,7 +272,7 @@ describe("a long prompt", () => {
     assert.equal(line?.["cost"], "19");
   });
 
-  it("is refused with lengths that do not ascend", () => {
+  it("is rejected with lengths that do not ascend", () => {
     const refused = /^models\.m\.long_prompts: expected each above_tokens to be more than the one /;
     for (const first of [longer, LONG]) {
       const over = { models: { m: { price: PRICE, long_prompts: [first, LONG] } } };
@@ -282,7 +282,7 @@ describe("a long prompt", () => {
   });
 
   for (const setting of [{ long_prompts: [LONG] }, { service_tiers: models.m.service_tiers }])
-    it(`is refused where only ${Object.keys(setting)} have prices`, () => {
+    it(`is rejected if only ${Object.keys(setting)} have prices`, () => {
       const message = "models.m.price: is required beside long_prompts or service_tiers";
       const config = configFor("http://127.0.0.1:9", ["m"], { models: { m: setting } });
       assert.throws(() => checkConfig(config), { message });

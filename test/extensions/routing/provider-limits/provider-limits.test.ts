@@ -1,4 +1,4 @@
-// What a provider or a model can take: gates by a clock that the test moves, and requests beyond
+// The limits of a provider or a model: gates on a clock that the test moves, and requests beyond
 // them through the gateway.
 
 import assert from "node:assert/strict";
@@ -41,7 +41,7 @@ const setUp = (initial: Bounds) => {
       assert.ok(typeof entered === "object", `no room: ${entered}`);
       return entered;
     },
-    /** True for a request that is let in, else how long there is no room. */
+    /** True for an admitted request, else the milliseconds until there is room. */
     tryIt(): number | true {
       const entered = enter();
       return typeof entered === "number" ? entered : true;
@@ -55,7 +55,7 @@ const setUp = (initial: Bounds) => {
 };
 
 describe("a gate", () => {
-  it("lets in as many requests and tokens as a minute has", () => {
+  it("admits as many requests and tokens as fit into a minute", () => {
     const { clock, permit, tryIt } = setUp({ rpm: 2, tpm: 100 });
     const first = permit();
     assert.deepEqual([tryIt(), tryIt()], [true, 60_000]);
@@ -66,7 +66,7 @@ describe("a gate", () => {
     assert.equal(tryIt(), true);
   });
 
-  it("lets in by turns of the accounts those who wait for a place", async () => {
+  it("admits waiting requests in turns between accounts", async () => {
     const { clock, permit, tryIt, wait } = setUp({ max_in_flight: 1 });
     let inside = permit();
     const order: string[] = [];
@@ -87,7 +87,7 @@ describe("a gate", () => {
     assert.equal(clock.pending(), 0);
   });
 
-  it("keeps what it has counted when its bounds change", () => {
+  it("keeps its counts when its limits change", () => {
     const { gate, tryIt, setBounds } = setUp({ rpm: 3, max_in_flight: 3 });
     for (let count = 0; count < 3; count += 1) assert.equal(tryIt(), true);
     setBounds({ rpm: 5, max_in_flight: 3 });
@@ -98,7 +98,7 @@ describe("a gate", () => {
     assert.equal(gate.limit(), Infinity);
   });
 
-  it("lets in those who wait when its bounds are wider", async () => {
+  it("admits waiting requests when its limits grow", async () => {
     const { tryIt, wait, setBounds } = setUp({ max_in_flight: 1 });
     assert.equal(tryIt(), true);
     const waited = wait("a", 5_000);
@@ -107,14 +107,14 @@ describe("a gate", () => {
     assert.equal(typeof (await waited), "object");
   });
 
-  it("counts nothing of a request that is not made", () => {
+  it("counts nothing of a request that is not sent", () => {
     const { permit, tryIt } = setUp({ rpm: 1, max_in_flight: 1 });
     permit().undo();
     assert.equal(tryIt(), true);
     assert.equal(tryIt(), Infinity);
   });
 
-  it("still counts those that entered after it", () => {
+  it("keeps counting later requests when an earlier one is undone", () => {
     const { clock, permit, tryIt } = setUp({ rpm: 2 });
     const first = permit();
     clock.advance(9_000);
@@ -126,7 +126,7 @@ describe("a gate", () => {
     assert.equal(tryIt(), 8_999);
   });
 
-  it("lets in nobody whose client has left, before or meanwhile, and counts none of them", async () => {
+  it("admits no request whose client has left, before the wait or during it, and counts none of them", async () => {
     const { clock, permit, tryIt, wait } = setUp({ max_in_flight: 1, rpm: 2 });
     const inside = permit();
     const clients = [new Cancel(), new Cancel(), new Cancel()];
@@ -139,7 +139,7 @@ describe("a gate", () => {
     assert.equal(tryIt(), true);
   });
 
-  it("lets in when a minute has room again, and says when also to those who have waited", async () => {
+  it("admits when a minute has room again, and also tells those who gave up waiting when that is", async () => {
     const { clock, tryIt, wait } = setUp({ rpm: 1 });
     assert.equal(tryIt(), true);
     const waits = ["a", "b"].map((account) => wait(account, 3_000));
@@ -153,7 +153,7 @@ describe("a gate", () => {
     assert.equal(clock.pending(), 0);
   });
 
-  it("adapts: one more while half of it is in use, a tenth less after an overload", () => {
+  it("adapts: one more while half of the limit is in use, a tenth less after an overload", () => {
     const { gate, permit, tryIt } = setUp({ adaptive: true, max_in_flight: 11 });
     const inside = Array.from({ length: 10 }, permit);
     const release = (ending: Ending): void => inside.pop()!.release(0, ending);
@@ -176,7 +176,7 @@ describe("a gate", () => {
   });
 });
 
-it("a gate with a pause lets nobody in until that is over, and is not closed for more than a minute", () => {
+it("a paused gate admits nobody until the pause ends, which takes a minute at most", () => {
   const { clock, gate, tryIt } = setUp({ max_in_flight: 5 });
   gate.pause(10_000);
   gate.pause(4_000);
@@ -187,7 +187,9 @@ it("a gate with a pause lets nobody in until that is over, and is not closed for
   assert.equal(tryIt(), 60_000);
 });
 
-/** A gateway with a model `m` of a provider that takes one request at a time, and another provider. */
+/**
+ * A gateway with a model `m` of a provider that takes one request at a time, and another provider.
+ */
 async function fullSite(t: TestContext, other: Behaviour, over: object) {
   const spare = await startProvider(t, other);
   const lab = { limits: { max_in_flight: 1 } };
@@ -198,7 +200,7 @@ async function fullSite(t: TestContext, other: Behaviour, over: object) {
     ...site,
     spare,
     ask: (model: string, text = "hi") => site.chat({ model, messages: user(text) }),
-    /** Answers a request to the full provider. */
+    /** Answers a request to the provider that is full. */
     answer: async (n: number) => speak("Fine.")(await site.provider.nth(n)),
   };
 }
@@ -211,7 +213,7 @@ const ADAPTIVE = {
 };
 
 describe("a provider with limits", () => {
-  it("is asked no more than it can take: the next candidate is, or the request waits", async (t) => {
+  it("is not called beyond them: the next candidate is, or the request waits", async (t) => {
     const site = await fullSite(t, speak("Quick."), {
       models: { spare: { provider: "other", limits: { max_in_flight: 9 } } },
       aliases: { any: { models: ["m", "spare"] } },
@@ -237,7 +239,7 @@ describe("a provider with limits", () => {
     }
   });
 
-  it("is waited for where no other candidate can be asked: no room there, or an open breaker", async (t) => {
+  it("is awaited if no other candidate is available: without room, or with an open breaker", async (t) => {
     const { ask, answer } = await fullSite(t, status(500), {
       models: { small: { provider: "other", context_tokens: 1_000 } },
       aliases: { any: { models: ["m", "small"] } },
@@ -251,7 +253,7 @@ describe("a provider with limits", () => {
     }
   });
 
-  it("is waited for where the other candidates are too small for the prompt", async (t) => {
+  it("is awaited if the other candidates are too small for the prompt", async (t) => {
     const full = status(400, { error: { message: "no", code: "context_length_exceeded" } });
     const { ask, answer, spare } = await fullSite(t, full, {
       models: {
@@ -268,7 +270,7 @@ describe("a provider with limits", () => {
     }
   });
 
-  it("is not charged for what a model's own limit refuses, nor the reverse: 503, which is no failure", async (t) => {
+  it("is not charged for what a model's own limit rejects, nor the reverse: 503, which is no failure", async (t) => {
     const both = { m: speak("Hi."), n: speak("Hi.") };
     const site = await startWith(t, both, {
       providers: { lab: { limits: { rpm: 3 } } },
@@ -292,7 +294,7 @@ describe("a provider with limits", () => {
     assert.equal(provider.asked.length, 4);
   });
 
-  it("that adapts is left alone when a reply says that nothing is left", async (t) => {
+  it("and an adaptive one is left alone when a reply says that nothing is left", async (t) => {
     const m = status(200, completion({ content: "Hi." }), {
       "content-type": "application/json",
       "x-ratelimit-remaining-requests": "0",
@@ -309,7 +311,7 @@ describe("a provider with limits", () => {
     assert.equal(provider.asked.length, 1);
   });
 
-  it("that adapts does not shrink when a request alone is too large", async (t) => {
+  it("and an adaptive one does not shrink when a single request is too large", async (t) => {
     const error = { message: "Request too large for the model: limit 10, requested 20" };
     const site = await startWith(t, { m: status(429, { error }) }, ADAPTIVE);
     assert.equal((await site.chat({ model: "m", messages: user("1") })).status, 503);

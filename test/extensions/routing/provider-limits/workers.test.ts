@@ -1,5 +1,5 @@
-// The gates of several workers, in the first process: what a worker has taken is free again when it
-// dies, and nobody is let in who does not wait any more.
+// The gates of several workers, in the primary: a dead worker's slots are released, and requests
+// that no longer wait are not admitted.
 
 import assert from "node:assert/strict";
 import cluster from "node:cluster";
@@ -10,7 +10,7 @@ import { serveGates } from "../../../../src/extensions/routing/gates/index.ts";
 import type { Host } from "../../../../src/extensions/scale/installation/index.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 
-/** A worker with this id, as the first process sees it. */
+/** A worker with this id, as the primary sees it. */
 function startWorker(id: number) {
   const answers: unknown[] = [];
   const childProcess = new EventEmitter();
@@ -33,7 +33,7 @@ function startWorker(id: number) {
   const entry = { name: "m", bounds: { max_in_flight: 1 }, account: "a", waitMs: 5_000 };
   return {
     answers,
-    /** Each wants to be let in where one may be at once. */
+    /** Each number requests admission to a gate with room for one. */
     ask: (...numbers: number[]) =>
       send({ questions: numbers.map((number) => ({ ...entry, number })) }),
     tell: (note: object) => send({ notes: [note] }),
@@ -52,7 +52,7 @@ function serve(t: TestContext) {
 }
 
 describe("the gates of several workers", () => {
-  it("have room again when a worker dies, and for nobody who waited in it", async (t) => {
+  it("have room again when a worker dies, and admit none of its waiting requests", async (t) => {
     serve(t);
     const [first, second, third] = [startWorker(1), startWorker(2), startWorker(3)];
     first.ask(1);
@@ -73,7 +73,7 @@ describe("the gates of several workers", () => {
     assert.deepEqual(third.answers, [true, true], "one place, which was left once");
   });
 
-  it("let nobody in whose client has left, or who is not asked for after all", async (t) => {
+  it("admit no request whose client has left, or that is cancelled", async (t) => {
     const clock = serve(t);
     const worker = startWorker(4);
     worker.ask(1);
@@ -89,11 +89,11 @@ describe("the gates of several workers", () => {
     assert.equal(worker.answers[2], true);
   });
 
-  it("let one in at once whose worker asked in the same turn for another, which waits", async (t) => {
+  it("admit one at once even if its worker asked in the same turn for another, which waits", async (t) => {
     serve(t);
     const worker = startWorker(5);
     worker.ask(1, 2, 3);
-    await turn(); // the questions are read
+    await turn(); // the requests have been read
     for (const number of [1, 2, 3]) {
       await turn();
       assert.deepEqual(worker.answers, Array(number).fill(true));

@@ -1,5 +1,5 @@
-// What a recovery that fails says: of whom the breaker counts what, which model the operator is
-// told of, and what the books and the client's side see.
+// Failed recoveries: what the breaker counts for which model, which model the operator's log names,
+// and what the books and the client see.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -39,7 +39,7 @@ describe("a model that refuses the beginning of its answer", () => {
     "content filter": stream([filtered], "eof"),
   };
   for (const [name, refusal] of Object.entries(REFUSALS))
-    it(`with ${name} lets the next candidate be asked`, async (t) => {
+    it(`with ${name} lets the next candidate be tried`, async (t) => {
       const models = { m: inTurn(broken(texts(SHOWN)), refusal), n: goesOn };
       const config = two({ retry: { max_retries: 2, backoff_ms: 1 } });
       const { answer, attempts, gateway } = await askScene(t, { models, config, model: "x" });
@@ -50,7 +50,7 @@ describe("a model that refuses the beginning of its answer", () => {
     });
 });
 
-describe("a held reply that has ended", () => {
+describe("a held reply that is complete", () => {
   const batches: (readonly Part[])[] = ["The ", "quick ", "fox"].map((text) => [
     { type: "text", text },
   ]);
@@ -62,7 +62,7 @@ describe("a held reply that has ended", () => {
     return held({} as never, serving, deliver, { cancel, retain: () => undefined } as never);
   };
 
-  it("is delivered batch by batch, each when the client has taken the one before", async () => {
+  it("is delivered batch by batch, each once the client has taken the previous one", async () => {
     const events: unknown[] = [];
     await deliverTo(async (parts) => {
       events.push(parts);
@@ -73,7 +73,7 @@ describe("a held reply that has ended", () => {
     assert.deepEqual(events, expected);
   });
 
-  it("is cut by the end of the request's time if its client reads slowly, and says so", async () => {
+  it("is cut with an error at the end of the request's time if its client reads slowly", async () => {
     const cancel = new Cancel();
     const delivered = deliverTo(async () => {
       cancel.abort(new ProviderError("upstream_timeout", "not finished within total_ms"));
@@ -84,7 +84,7 @@ describe("a held reply that has ended", () => {
 });
 
 describe("a recovery that ends in an error", () => {
-  it("tells each break, and the error with the model whose it is", async (t) => {
+  it("reports each break, and the error with the model that it belongs to", async (t) => {
     const models = {
       m: inTurn(broken(texts(SHOWN), "stall"), refuses),
       n: broken(texts(" fox jumps")),
@@ -109,7 +109,7 @@ describe("a recovery that ends in an error", () => {
     assert.deepEqual(outputs, [PRICES.m.output, undefined, PRICES.n.output]);
   });
 
-  it("is said to have gone on where the client left in the middle of it", async (t) => {
+  it("counts as continued if the client left in the middle of the continuation", async (t) => {
     const rest = stream([chunk({ content: REST })], "open");
     for (const [leaves, outcome] of [
       [REST, "continued"],

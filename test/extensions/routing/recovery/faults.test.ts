@@ -1,5 +1,5 @@
 // Every way in which a stream breaks, with every mode of recovery and every kind of reply: what the
-// client sees, what is asked, and what is billed.
+// client sees, what is requested, and what is billed.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -22,11 +22,11 @@ type Mode = "none" | "hold" | "continue" | "continue without prefill";
 
 interface Kind {
   readonly request?: object;
-  /** What the first attempt says before it breaks. */
+  /** What the first attempt sends before it breaks. */
   readonly before: readonly object[];
-  /** What another attempt says. */
+  /** What another attempt sends. */
   readonly again: Behaviour;
-  /** Whether what was shown can be joined. Absent: no. */
+  /** Whether the shown text can be joined. Absent: no. */
   readonly joinable?: boolean;
   readonly text: string;
   readonly finish?: string;
@@ -67,10 +67,10 @@ const KINDS: Readonly<Record<string, Kind>> = {
 
 const textOf = (deltas: readonly object[]): string =>
   deltas.map((delta) => (delta as { content?: string }).content ?? "").join("");
-/** Of the deltas of an attempt without figures of its own: four bytes a token. */
+/** The estimated tokens of an attempt's deltas without figures: four bytes per token. */
 const estimated = (deltas: readonly object[]): number =>
   Math.ceil(deltas.flatMap((delta) => Object.values(delta)).join("").length / 4);
-/** Of the prompt "hi". */
+/** The tokens of the prompt "hi". */
 const PROMPT = 1;
 
 function settingsOf({ mode, where, breakName }: Row) {
@@ -81,7 +81,7 @@ function settingsOf({ mode, where, breakName }: Row) {
     providers: { lab: { timeouts: { idle_ms: breakName === "stall" ? 40 : 5_000 } } },
     models: { m: { ...own, ...(!isAlias && { recovery }) }, n: own },
     aliases: isAlias ? { x: { models: ["m", "n"], recovery } } : {},
-    // Only a retry hides a failure of a model that is named itself.
+    // Only a retry hides a failure of a model that is requested by its own name.
     retry: { max_retries: mode === "hold" && !isAlias ? 1 : 0, backoff_ms: 1 },
   };
 }
@@ -91,7 +91,8 @@ for (const mode of ["none", "hold", "continue", "continue without prefill"] as c
     describe(`recovery ${mode}, ${where} name`, () => {
       for (const [kindName, kind] of Object.entries(KINDS))
         for (const breakName of Object.keys(BREAKS)) {
-          // Where nothing goes on, each kind meets one break, and one kind each break.
+          // If nothing is continued, each kind is tried with one break, and one kind with each
+          // break.
           const isTried = mode === "hold" || mode === "continue";
           if (!isTried && kindName !== "text" && breakName !== "reset") continue;
           it(`${kindName}, ${breakName}`, (t) => check({ t, mode, where, kind, breakName }));
@@ -126,7 +127,7 @@ async function check(row: Row): Promise<void> {
 
 async function checkHeld({ row, answer, settlement, attempts, code }: Result): Promise<void> {
   const { where, breakName, kind } = row;
-  // The same model is not asked again after a silence.
+  // The same model is not tried again after a silence.
   if (where === "canonical" && breakName === "stall") {
     const { errorCode, cost } = settlement;
     assert.deepEqual([answer.status, errorCode, cost, attempts], [503, code, "0", [`m ${code}`]]);
@@ -177,5 +178,5 @@ async function checkJoined(result: Result): Promise<void> {
   assert.deepEqual([recovery, logged, paid], ["continued", attempts, cost]);
 }
 
-/** Millionths of a dollar as the books write them. */
+/** Millionths of a dollar in the format of the books. */
 const micro = (millionths: number): string => (millionths / 1e6).toFixed(6).replace(/0+$/, "");

@@ -1,4 +1,4 @@
-// Joining the text of another attempt to what was shown: the whole text, or a refusal.
+// Joining the text of another attempt to the shown text: the complete text, or a rejection.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -10,7 +10,7 @@ import { createRandom } from "../../../support/random.ts";
 const textIn = (parts: readonly Part[]): string =>
   parts.map((part) => (part.type === "text" ? part.text : "")).join("");
 
-/** What is shown of a text that comes in these pieces; undefined: it is refused. */
+/** What is shown of a text in these pieces. Undefined: it is rejected. */
 function joined(shown: string, pieces: readonly string[]): string | undefined {
   const { transform, flush } = createJoiner(shown);
   try {
@@ -29,7 +29,7 @@ function checkAll(about: string, cases: readonly Case[]): void {
   describe(about, () => {
     for (const [shown, pieces, expected] of cases)
       it(`${JSON.stringify(shown)} + ${JSON.stringify(pieces)}`.slice(0, 150), () => {
-        // However it is cut.
+        // However it is split.
         for (const cut of [pieces, [...pieces.join("")], [pieces.join("")]])
           assert.equal(joined(shown, cut), expected);
       });
@@ -50,12 +50,12 @@ checkAll("what goes on is shown as it is", [
   ["The weather", [" here"], " here"],
   ["- apples\n- pears", ["\n- plums"], "\n- plums"],
   ["我们今天去公园散步", ["然后回家"], "然后回家"],
-  // An earlier part that is said once more, and does not lead to the end.
+  // An earlier part that is repeated, and does not lead to the end.
   [numbered, [" word5 word6 word7 word8 but now"], " word5 word6 word7 word8 but now"],
   [`Title\n${dashes}`, ["\nText"], "\nText"],
 ]);
 
-it("what goes on is shown piece by piece once that is known", () => {
+it("a continuation is shown piece by piece once it is recognized", () => {
   const { transform } = createJoiner("The quick");
   const pieces = [" ", "b", "rown", " The quick"];
   const shown = pieces.map((text) => textIn(transform({ type: "text", text })));
@@ -78,7 +78,7 @@ checkAll("an exact repetition is dropped", [
   [`\n${TIMES}`, [TIMES, " it was"], " it was"],
   ["The quick brown", ["The quick brown fox"], " fox"],
   [numbered, [numbered, " END"], " END"],
-  // Of the end, 20 characters or more, in front of which nothing stands.
+  // A repetition of the end, 20 characters or more, with nothing before it.
   [TIMES, [TIMES.slice(-23), " it was"], " it was"],
   [numbered, [numbered.slice(-999), " END"], " END"],
   [
@@ -96,14 +96,14 @@ checkAll("what may or may not be a repetition is refused", [
   ["I like cats and dogs", [" dogs"], undefined],
   ["The", ["The answer"], undefined],
   ["今日はとても良い学校です", ["学校です。"], undefined],
-  // It may be a line that is to be said twice.
+  // The line may be meant to occur twice.
   [TIMES, [`\n${TIMES}`, " it was"], undefined],
   [numbered, ["\n\n", numbered.slice(-999), " END"], undefined],
-  // The same text stands at several places.
+  // The same text occurs in several places.
   [dashes, [`${dashes}\n`], undefined],
   [`Title\n${dashes.slice(20)}`, [`${dashes.slice(20)}\n`], undefined],
   ["I said so. ".repeat(6), ["I said so. ".repeat(8)], undefined],
-  // It does not come to the end.
+  // The repetition does not reach the end.
   [TIMES, [TIMES.slice(0, 40), " and more"], undefined],
   [numbered, [numbered.slice(-999, -501), " END"], undefined],
   [TIMES, [TIMES.slice(10, 40)], undefined],
@@ -120,7 +120,7 @@ checkAll("another answer, or none, is refused", [
   [`${TIMES} and more`, ["\n", TIMES, " and less"], undefined],
 ]);
 
-it("no answer is refused also before a tool call", () => {
+it("an empty answer is rejected also before a tool call", () => {
   const call: Part = { type: "tool_call", call: 0, id: "1", name: "f" };
   assert.throws(() => createJoiner("The answer").transform(call), { code: "upstream_error" });
   const { transform } = createJoiner("The answer");
@@ -132,7 +132,7 @@ describe("random joints", () => {
   const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000);
   const { between, pick } = createRandom(seed);
   const WORDS = ["the", "cat", "Café", "😀", "naïve", "a", "is", "123", "{", "}", "\n", "日本語"];
-  /** No two parts of it can be taken for each other. */
+  /** A text in which no two parts can be confused. */
   const randomText = (): string =>
     Array.from({ length: between(1, 60) }, (_, at) => `${pick(WORDS)}${at}`).join(
       pick(["", " ", "  ", "\n"]),
@@ -144,7 +144,7 @@ describe("random joints", () => {
     );
   };
 
-  it(`are the whole text or refused, seed ${seed}`, () => {
+  it(`give the complete text or a rejection, seed ${seed}`, () => {
     const rounds = LONG ? 200_000 : 20_000;
     const count = { gone: 0, repeated: 0, ended: 0, whole: 0, refused: 0 };
     for (let round = 0; round < rounds; round += 1) {

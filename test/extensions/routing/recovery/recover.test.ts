@@ -1,5 +1,5 @@
-// A request whose stream breaks: how often it is continued, by which models, how each model
-// is asked, and what ends it.
+// A request whose stream breaks: how often it is continued, by which models, how each model is
+// called, and what ends it.
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -38,13 +38,13 @@ const LIST = {
   aliases: { x: { models: ["m", "n"], recovery: "continue" } },
 };
 
-/** Says two more words each time that it is asked, and breaks off. */
+/** Sends two more words in each call, and breaks off. */
 const twoWords: Behaviour = (asked) => {
   const left = WHOLE.slice(beginningIn(asked)?.["content"].length ?? 0);
   broken(texts(/^\s*\S+\s+\S+/.exec(left)?.[0] ?? left))(asked);
 };
 
-/** What each attempt has of the usage and the cost. */
+/** The usage and cost of each attempt. */
 const sharesOf = ({ settlement }: Awaited<ReturnType<typeof askScene>>): any[] =>
   settlement.attempts.map(({ share }: { readonly share?: object }) => share);
 
@@ -67,11 +67,11 @@ describe("max_recoveries", () => {
     });
 });
 
-describe("who goes on", () => {
+describe("who continues", () => {
   const refuses = status(500, { error: { message: "no" } });
   const rejects = status(400, { error: { message: "prefill is not supported" } });
 
-  it("the next candidate of an alias, at its own price, under its own name", async (t) => {
+  it("the next candidate of an alias, at its own price and under its own name", async (t) => {
     const models = { m: inTurn(broken(texts(SHOWN)), refuses), n: goesOn };
     const scene = await askScene(t, { models, config: LIST, model: "x" });
     const got = seen(scene.answer);
@@ -82,7 +82,7 @@ describe("who goes on", () => {
     const shares = sharesOf(scene);
     const costs = shares.map((share) => share?.cost);
     assert.deepEqual(costs, ["0.000009", undefined, "0.00034"]);
-    // Each attempt has what its cost follows from.
+    // Each attempt has the figures that its cost is computed from.
     for (const share of shares.filter(Boolean)) {
       const { input_cache_miss: miss, input_cache_hit: hit = miss, output } = share.prices;
       const { prompt_cache_hit_tokens: hits, prompt_cache_miss_tokens: misses } = share;
@@ -92,7 +92,7 @@ describe("who goes on", () => {
     }
   });
 
-  it("a model that is named itself, and no other: the client gets what broke the stream", async (t) => {
+  it("a model requested by its own name, and no other: the client gets the error that broke the stream", async (t) => {
     const config = { models: { ...continuing().models, n: { prefill: "plain" } } };
     for (const refusal of [refuses, rejects]) {
       const models = { m: inTurn(broken(texts(SHOWN)), refusal), n: goesOn };
@@ -104,7 +104,7 @@ describe("who goes on", () => {
     }
   });
 
-  it("no one, where that is not certain: the client gets what broke the stream", async (t) => {
+  it("no one if a safe continuation is not certain: the client gets the error that broke the stream", async (t) => {
     const says = { role: "assistant", content: "So:" };
     const messages = [{ role: "user", content: "hi" }, says];
     const CASES: readonly [shown: readonly object[], code: number, request: object][] = [
@@ -123,7 +123,7 @@ describe("who goes on", () => {
   });
 });
 
-describe("how a model is asked", () => {
+describe("how a model is called", () => {
   const beginning = { role: "assistant", content: SHOWN };
   const FINAL = { continue_final_message: true, add_generation_prompt: false };
   const WIRE: Readonly<Record<string, readonly [message: object, body: object]>> = {
@@ -162,7 +162,7 @@ describe("how a model is asked", () => {
     assert.deepEqual(said, ["hi", instructed, SHOWN]);
   });
 
-  it("for so many tokens as are left, and without thinking", async (t) => {
+  it("for the remaining tokens, and without thinking", async (t) => {
     const models = { m: inTurn(broken(texts(SHOWN)), goesOn) };
     const request = { max_tokens: 100 };
     const { provider } = await askScene(t, { models, config: continuing(), request });
@@ -174,7 +174,7 @@ describe("how a model is asked", () => {
 describe("a recovery", () => {
   const repeats = (said: string) => ({ m: inTurn(broken(texts(SHOWN)), sayText(said)) });
 
-  it("drops a repetition, and bills all that the model said", async (t) => {
+  it("drops a repetition, and bills everything that the model sent", async (t) => {
     const scene = await askScene(t, { models: repeats(WHOLE), config: continuing() });
     const { text, joints, usage } = seen(scene.answer);
     const { recovery } = scene.settlement;
@@ -183,7 +183,7 @@ describe("a recovery", () => {
     assert.deepEqual([...tokens, usage.completion_tokens], [4, 7, 11]);
   });
 
-  it("is refused where the other answer cannot be joined; the breaker counts the break alone", async (t) => {
+  it("is rejected if the other answer cannot be joined, and the breaker counts only the break", async (t) => {
     const config = { ...continuing(), breaker: { failures: 2 } };
     const models = repeats("The quick red cat sleeps.");
     const { answer, gateway } = await askScene(t, { models, config });
@@ -192,14 +192,14 @@ describe("a recovery", () => {
     assert.deepEqual(gateway.breakerOf("m"), ["closed", 1]);
   });
 
-  it("asks nobody whose breaker the break has opened", async (t) => {
+  it("calls no model whose breaker the break has opened", async (t) => {
     const config = { ...continuing(), breaker: { failures: 1 } };
     const { answer, provider } = await askScene(t, { models: repeats(REST), config });
     assert.equal(seen(answer).error, "upstream_error");
     assert.equal(provider.asked.length, 1);
   });
 
-  it("ends with the request's own time, and is no silence of the provider", async (t) => {
+  it("ends with the request's total time, which does not count as a silent provider", async (t) => {
     const says = stream([chunk({ content: "The" })], "open");
     const models = { m: inTurn(broken(texts(SHOWN)), says) };
     const { timeouts, time } = overOnceBegun(2);
@@ -213,7 +213,7 @@ describe("a recovery", () => {
     assert.deepEqual(costs, ["0.000009", undefined]);
   });
 
-  it("is silent in between: first_token_ms holds for the continuation too", async (t) => {
+  it("is silent in between: first_token_ms applies to the continuation too", async (t) => {
     const time = timersOnCall(123_456);
     const models = { m: inTurn(broken(texts(SHOWN)), time.fire) };
     const config = { ...continuing(), timeouts: { first_token_ms: 123_456 } };
@@ -223,8 +223,8 @@ describe("a recovery", () => {
   });
 });
 
-describe("what was shown", () => {
-  it("is reasoning in sealed form, which is billed, but none that the client does not get", async (t) => {
+describe("the shown text", () => {
+  it("includes sealed reasoning, which is billed, but none that the client does not get", async (t) => {
     const hidden = { max_tokens: 9, thinking: { type: "adaptive", display: "omitted" } };
     for (const [path, fields, attempts, reasoning] of [
       ["responses", { include: ["reasoning.encrypted_content"] }, 1],
@@ -252,7 +252,7 @@ describe("what was shown", () => {
 describe("recovery hold", () => {
   const held = { models: { m: { recovery: "hold" } } };
 
-  it("shows keep-alive comments and nothing else before the provider has finished", async (t) => {
+  it("shows only keep-alive comments until the provider has finished", async (t) => {
     const { behaviour, finish } = open();
     const config = { ...held, server: { keep_alive_ms: 20 } };
     const gateway = await startWith(t, { m: behaviour }, config);
@@ -266,7 +266,7 @@ describe("recovery hold", () => {
     assert.doesNotMatch(text.slice(text.indexOf("data: ")), /keep-alive/);
   });
 
-  it("holds no more than server.max_reply_bytes, be it finished in one piece", async (t) => {
+  it("holds at most server.max_reply_bytes, even if one piece ends the reply", async (t) => {
     const retry = { max_retries: 2, backoff_ms: 1 };
     const config = { ...held, server: { max_reply_bytes: 4_096 }, retry };
     for (const [characters, status, code] of [
@@ -280,7 +280,7 @@ describe("recovery hold", () => {
     }
   });
 
-  it("does not take a long reply for a silent one when the request's time is over", async (t) => {
+  it("does not count a long reply as silence when the request's time is over", async (t) => {
     const models = { m: stream([chunk({ content: "On and on" })], "open") };
     const { timeouts, time } = overOnceBegun(1);
     const config = { ...held, breaker: { failures: 1 }, timeouts };

@@ -1,5 +1,5 @@
-// aliases.A.weights: who is asked first, by a chance that the test decides; what is left out of the
-// draw; conversations that stay; issues; what `explain` says.
+// aliases.A.weights: which model is tried first, with random numbers that the test sets; what the
+// draw excludes; sticky conversations; issues; what `explain` says.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -25,7 +25,7 @@ async function start(
   const breaker = { failures: 1, cooldown_ms: 600_000 };
   const config = { aliases, breaker, ...over };
   const { chat, provider } = await startWith(t, all, config, { monotonic: () => clock.now });
-  /** The model that served, where the draw falls on this point from 0 to 1. */
+  /** The model that served if the random number is this one (0 to 1). */
   const servedAt = async (point: number, text = "hi", model = "split"): Promise<string> => {
     chance = point;
     return (await json(await chat({ model, messages: user(text) }))).model;
@@ -34,7 +34,7 @@ async function start(
 }
 
 describe("an alias with weights", () => {
-  it("asks the model first that is drawn, and never draws one without a weight", async (t) => {
+  it("tries the drawn model first, and never draws one without a weight", async (t) => {
     const { servedAt } = await start(t);
     const points = [0, 0.5, 0.899, 0.9, 0.999];
     const served = [];
@@ -42,14 +42,14 @@ describe("an alias with weights", () => {
     assert.deepEqual(served, ["a", "a", "a", "c", "c"]);
   });
 
-  it("falls back on the others in their order", async (t) => {
+  it("falls back to the others in order", async (t) => {
     const { servedAt, provider } = await start(t, { a: status(500), c: status(500) });
     assert.equal(await servedAt(0.95), "b");
     const asked = provider.asked.map(({ body }) => body["model"]);
     assert.deepEqual(asked, ["c", "a", "b"]);
   });
 
-  it("draws among those whose breakers are closed, or let a probe through", async (t) => {
+  it("draws among models whose breakers are closed or allow a probe", async (t) => {
     let fails = true;
     const behaviour: Behaviour = (asked) => (fails ? status(500) : speak("A."))(asked);
     const { servedAt, provider, clock } = await start(t, { a: behaviour });
@@ -62,7 +62,7 @@ describe("an alias with weights", () => {
     assert.deepEqual([await servedAt(0), await servedAt(0)], ["a", "a"]);
   });
 
-  it("draws among those that have room for the prompt", async (t) => {
+  it("draws among models with room for the prompt", async (t) => {
     const models = { a: { context_tokens: 1_000 } };
     const { servedAt } = await start(t, {}, { models });
     assert.equal(await servedAt(0), "a");
@@ -70,7 +70,7 @@ describe("an alias with weights", () => {
     assert.deepEqual([await servedAt(0, long), await servedAt(0.999, long)], ["c", "c"]);
   });
 
-  it("keeps a conversation where it was drawn to, if it is sticky", async (t) => {
+  it("keeps a conversation at its drawn model if the alias is sticky", async (t) => {
     const { servedAt } = await start(t);
     assert.equal(await servedAt(0.95, "first", "sticky"), "c");
     assert.equal(await servedAt(0, "first", "sticky"), "c");
@@ -88,7 +88,7 @@ describe("weights", () => {
     [{ models, weights: { a: -1 } }, "weights.a: expected an integer from 0 to 1000000, got -1"],
     [{ models, weights: { a: 0.5 } }, "weights.a: expected an integer, got 0.5"],
   ];
-  it("are refused with their place", () => {
+  it("are rejected with their paths", () => {
     for (const [x, issue] of CASES) {
       const config = configFor("http://127.0.0.1:9", models, { aliases: { x } });
       const issues = issueLines(() => checkConfig(config));

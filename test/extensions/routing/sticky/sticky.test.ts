@@ -1,5 +1,5 @@
-// aliases.A.sticky: a conversation stays with the model that served it while that is healthy, each
-// account's with its own; what a conversation is known by; bounds; explain.
+// aliases.A.sticky: a conversation stays with the model that served it while that model is healthy,
+// separately for each account; how a conversation is recognized; limits; explain.
 
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
@@ -17,7 +17,7 @@ type Json = Record<string, any>;
 
 const OTHER_KEY = "sk-test-other-account";
 
-/** Two aliases that are sticky, one of which continues broken streams, and one that is not. */
+/** Two sticky aliases, one of which continues broken streams, and one that is not sticky. */
 async function start(t: TestContext, over: object = {}) {
   const behaviours: Record<string, Behaviour> = { a: speak("A."), b: speak("B.") };
   const models = Object.keys(behaviours);
@@ -39,7 +39,7 @@ async function start(t: TestContext, over: object = {}) {
     const headers = { authorization: `Bearer ${key}` };
     return (await json(await gateway.chat({ model, messages }, headers))).model;
   };
-  /** The stream to a request whose broken streams are continued, and the models that were asked. */
+  /** The text of a request whose broken streams are continued, and the models that were called. */
   async function streamed(messages: Json[]): Promise<readonly [text: string, asked: string[]]> {
     const before = provider.asked.length;
     const answer = await gateway.chat({ model: "continued", messages, stream: true });
@@ -68,7 +68,7 @@ describe("a sticky alias", () => {
     assert.equal(await ask(grown, "plain"), "a", "another alias has no memory");
   });
 
-  it("says in the receipt that the conversation stayed", async (t) => {
+  it("notes in the receipt that the conversation stayed", async (t) => {
     const { ask, chat, url } = await start(t);
     await ask([user("Hi")]);
     const headers = { authorization: `Bearer ${KEY}`, "x-request-id": "second-turn" };
@@ -101,7 +101,7 @@ describe("a sticky alias", () => {
     assert.deepEqual(asked, ["b", "a", "a"]);
   });
 
-  it("remembers the model that finished a reply that another had begun", async (t) => {
+  it("remembers the model that finished a reply begun by another", async (t) => {
     const { streamed, behaviours } = await start(t);
     behaviours["a"] = inTurn(broken(texts(SHOWN)), status(500), sayText(WHOLE));
     behaviours["b"] = inTurn(sayText(REST), sayText(WHOLE));
@@ -124,7 +124,7 @@ describe("the beginnings of a request", () => {
     assert.deepEqual(now.slice(1), before);
   });
 
-  it("differ by account, model, tools and words", () => {
+  it("differ by account, model, tools and text", () => {
     const tools = [{ type: "function", function: { name: "f" } }];
     const all = [
       of([user("Hi")]),
@@ -146,7 +146,7 @@ describe("the beginnings of a request", () => {
   });
 });
 
-it("the memory forgets what was used least recently", () => {
+it("the memory forgets the least recently used entries", () => {
   const memory = createMemory(2);
   memory.set("a", "1");
   memory.set("b", "2");
@@ -155,7 +155,7 @@ it("the memory forgets what was used least recently", () => {
   assert.deepEqual(["a", "b", "c"].map(memory.get), ["1", undefined, "3"]);
 });
 
-it("explain says that an alias is sticky, and of no other", async () => {
+it("explain says which aliases are sticky", async () => {
   const aliases = { yes: { models: ["a"], sticky: true }, no: { models: ["a"], sticky: false } };
   const file = configFile(configFor("http://127.0.0.1:9", ["a"], { aliases }));
   const explained = async (...words: string[]) =>

@@ -1,5 +1,5 @@
-// A gateway of several processes, really started, and clients whose every request comes on a
-// connection of its own, which the workers get in turn.
+// A gateway with several real processes, and clients that use a new connection for every request;
+// the workers get these connections in turn.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -27,7 +27,7 @@ import { until, waitFor, within } from "../../../support/wait.ts";
 
 export type Reply = Awaited<ReturnType<typeof send>>;
 
-/** Resolves with the headers. */
+/** Resolves with the response headers. */
 export async function send(url: string, body?: object, key = KEY) {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const req = http.request(url, { method: body ? "POST" : "GET", headers, agent: false });
@@ -43,7 +43,7 @@ export async function send(url: string, body?: object, key = KEY) {
     status: res.statusCode as number,
     headers: res.headers as http.IncomingHttpHeaders,
     text: () => text,
-    /** All of it, or broken off. */
+    /** Resolves with the complete or broken body. */
     over,
     leave: () => res.socket.destroy() as unknown,
   };
@@ -58,12 +58,12 @@ export async function whole(reply: Reply | Promise<Reply>): Promise<Reply> {
 }
 export const status = async (reply: Promise<Reply>): Promise<number> => (await whole(reply)).status;
 
-/** A stream that has begun, and goes on when the provider is told to. */
+/** A stream that has begun, and continues when the provider is told to. */
 const held = stream([chunk({ content: "Fi" })], "open");
 export const finish = ({ res }: Asked): void => {
   res.end(event(chunk({ content: "ne." }, "stop")));
 };
-/** Opens such a stream, of which the first text has come. */
+/** Opens such a stream. Resolves once its first text has arrived. */
 export async function openStream(address: string): Promise<Reply> {
   const reply = await ask(address, { model: "held", stream: true });
   assert.equal(reply.status, 200, reply.text());
@@ -94,8 +94,8 @@ function childrenOf(pid: number): number[] {
 const program = quickest(folder());
 
 /**
- * The head of a process group of its own, as a terminal starts it. `place`: the folder in which it
- * runs. Absent: that of its configuration.
+ * Starts the primary in its own process group, as a terminal does. `place`: its working directory.
+ * Absent: the folder of its configuration.
  */
 export async function bench(
   t: Scope,
@@ -108,7 +108,7 @@ export async function bench(
   const file = join(cwd, "gateway.json");
   const base = { data_dir: dir, server: { workers: 2, drain_ms: 600_000 }, usage: { sync_ms: 50 } };
   const config = configFor(provider.url, ["m", "held"], merge(base, over) as object);
-  /** Puts what the file said first, with this over it, in the file. */
+  /** Rewrites the file: its first content, overridden by `more`. */
   const write = (more: object) => replace(file, JSON.stringify(merge(config, more)));
   write({});
   const args = place === undefined ? [] : ["--config", file];
@@ -124,10 +124,10 @@ export async function bench(
   return {
     ...{ gw, address, provider, dir, file, write },
     workers: () => childrenOf(gw.child.pid!),
-    /** The diagnostics of this kind. */
+    /** The diagnostics with this event name. */
     told: (name: string) => diagnostics().filter((line) => line["event"] === name),
     readStatus: async () => JSON.parse(await get("/status")) as Line,
-    /** The value of a sample without, or with these, labels. */
+    /** The value of a sample with exactly these labels, or none. */
     async readMetric(sample: string) {
       const line = lines(await get("/metrics")).find((each) => each.startsWith(`${sample} `));
       return Number(line?.split(" ").at(-1) ?? NaN);
@@ -135,13 +135,13 @@ export async function bench(
   };
 }
 
-/** As many as there should be, all of them serving. */
+/** Resolves when the expected number of workers serves. */
 export const complete = ({ readStatus }: Bench, count = 2): Promise<unknown> =>
   until(async () => (await readStatus())["workers"] === count, `${count} workers that serve`);
 
 /**
- * As many requests as to reach all workers, however connections are given to them; the statuses
- * that came of it.
+ * Sends enough requests to reach all workers, however connections are distributed. Resolves with
+ * their statuses.
  */
 export async function everywhere(address: string, body: object): Promise<number[]> {
   const codes = new Set<number>();

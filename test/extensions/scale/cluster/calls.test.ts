@@ -1,6 +1,6 @@
-// Calls of workers to the first process, what they say to it of places at the moments of their
-// deaths, what it sends to them, and the lines of their output. The channels and processes are
-// events here; workers.test.ts has real ones.
+// Workers' calls to the primary, their messages about slots at the moment of their deaths, what the
+// primary sends them, and their output lines. Channels and processes are event emitters here;
+// workers.test.ts has real ones.
 
 import assert from "node:assert/strict";
 import cluster, { type Worker } from "node:cluster";
@@ -16,7 +16,7 @@ import { runWorker } from "../../../../src/extensions/scale/cluster/worker.ts";
 import { createWorkerPool } from "../../../../src/extensions/scale/cluster/worker-pool.ts";
 import { within } from "../../../support/wait.ts";
 
-/** A worker as the first process has it. */
+/** A worker as the primary sees it. */
 function fork(id: number, send: (message: any) => unknown) {
   const ends = { id, process: new EventEmitter(), isConnected: () => true, send };
   const worker = Object.assign(new EventEmitter(), ends);
@@ -24,7 +24,7 @@ function fork(id: number, send: (message: any) => unknown) {
   return worker;
 }
 
-/** Makes this process a worker, whose channel to the first process this is. */
+/** Makes this process a worker with this channel to the primary. */
 function actAs(t: TestContext, channel: EventEmitter): void {
   const ownProcess = cluster as { worker: unknown };
   const before = ownProcess.worker;
@@ -34,7 +34,7 @@ function actAs(t: TestContext, channel: EventEmitter): void {
   });
 }
 
-/** A worker's way to the first process, which answers by this function. */
+/** A worker's connection to the primary, which answers with this function. */
 function callingWorker(t: TestContext, answer: (question: string) => string | Promise<string>) {
   const stop = answerWorkers<string, never, string>("test", {
     answer,
@@ -51,7 +51,7 @@ function callingWorker(t: TestContext, answer: (question: string) => string | Pr
   return callFirstProcess<string, never, string>("test");
 }
 
-it("each question of a turn has its own answer as soon as that is there, in whatever order", async (t) => {
+it("each question of a turn gets its own answer as soon as it is ready, in any order", async (t) => {
   const pending = new Map<string, (answer: string) => void>();
   const first = callingWorker(t, (question) =>
     question === "now" ? "at once" : new Promise((resolve) => pending.set(question, resolve)),
@@ -60,7 +60,7 @@ it("each question of a turn has its own answer as soon as that is there, in what
   for (const question of ["one", "now", "two"])
     first.ask(question).then((answer) => told.push(`${question}: ${answer}`));
   await turn(); // the worker sends them
-  await turn(); // the first process reads them
+  await turn(); // the primary reads them
   await turn();
   assert.deepEqual(told, ["now: at once"]);
   pending.get("two")!("second");
@@ -70,7 +70,7 @@ it("each question of a turn has its own answer as soon as that is there, in what
   assert.deepEqual(told, ["now: at once", "two: second", "one: first"]);
 });
 
-it("a late answer that fails is as loud as any other bug", async (t) => {
+it("a late answer that fails is reported like any other bug", async (t) => {
   const usual = process.listeners("unhandledRejection");
   process.removeAllListeners("unhandledRejection");
   t.after(() => {
@@ -108,7 +108,7 @@ function startWorker(id: number) {
     answers,
     ask: (places: number) => say(places, 0),
     giveBack: (places: number) => say(0, places),
-    /** `unread`: what it has said that is read after its end. */
+    /** `unread`: sends messages that are read after its end. */
     die(unread: () => void): void {
       worker.process.emit("exit");
       unread();
@@ -117,16 +117,16 @@ function startWorker(id: number) {
   };
 }
 
-describe("places in flight of workers", () => {
+describe("concurrency slots of workers", () => {
   const bench = (t: TestContext) => {
     t.after(admitForWorkers(createLimiter(() => 0)));
     return [startWorker(1), startWorker(2)] as const;
   };
 
   for (const [name, unread] of [
-    ["of one that has died are free again, once, and those of the others are held", () => {}],
+    ["of a dead worker are released once, and those of the others stay held", () => {}],
     [
-      "that were given back just before it died count once, and it gets none after its death",
+      "that it released just before it died count once, and it gets none after its death",
       (one: ReturnType<typeof startWorker>) => {
         one.giveBack(2);
         one.ask(2);
@@ -150,7 +150,7 @@ describe("places in flight of workers", () => {
       );
     });
 
-  it("that one gives back are free for what another asks in the same turn", async (t) => {
+  it("released by a worker are free for another request in the same turn", async (t) => {
     const [one, two] = bench(t);
     one.ask(3);
     await turn();
@@ -161,7 +161,7 @@ describe("places in flight of workers", () => {
   });
 });
 
-/** A pool with one worker, which is told nothing and says nothing but through `worker`. */
+/** A pool with one worker, controlled only through `worker`. */
 function startPool(t: TestContext, diagnose = (_event: object): void => undefined) {
   const sent: unknown[] = [];
   const child = Object.assign(new EventEmitter(), {
@@ -186,7 +186,7 @@ function startPool(t: TestContext, diagnose = (_event: object): void => undefine
 }
 
 describe("a pool of workers", () => {
-  it("sends no configuration to a worker before that of the start, which it begins with", (t) => {
+  it("sends a worker no configuration before its initial one", (t) => {
     const { pool, worker, sent } = startPool(t);
     pool.configure("one that comes while it starts" as any);
     worker.emit("message", { born: true });
@@ -194,7 +194,7 @@ describe("a pool of workers", () => {
     assert.deepEqual(sent, ["that of the start", "one that comes while it starts", "a later one"]);
   });
 
-  it("tells why a worker could not begin, and tries again: also without descriptors or memory for a process", (t) => {
+  it("reports why a worker could not start, and retries: also without descriptors or memory for a process", (t) => {
     const told: any[] = [];
     const { worker, child, timers } = startPool(t, (event) => told.push(event));
     worker.emit("message", { failed: "the port is taken" });
@@ -214,7 +214,7 @@ describe("a pool of workers", () => {
   });
 });
 
-it("a worker puts one configuration in force after the other, however long each takes", async (t) => {
+it("a worker applies configurations one after another, however long each takes", async (t) => {
   const inWorker = Object.assign(new EventEmitter(), { isConnected: () => true, send: () => true });
   actAs(t, inWorker);
   const inForce: unknown[] = [];
@@ -247,18 +247,18 @@ async function linesOf(...pieces: readonly (string | Buffer)[]): Promise<string[
 }
 
 describe("the output of a worker", () => {
-  it("is cut at line ends only: what JSON may hold ends no line", async () => {
+  it("is split only at line feeds: other JSON characters do not end a line", async () => {
     const record = JSON.stringify({ detail: "one\u2028two\u2029three\rfour\u0085five" });
     assert.deepEqual(await linesOf(`${record}\n${record}\n`), [record, record]);
   });
 
-  it("is the same however its bytes come", async () => {
+  it("is the same however its bytes are split", async () => {
     const bytes = Buffer.from("é\u2028\n\nlast");
     const single = Array.from(bytes, (byte) => Buffer.from([byte]));
     assert.deepEqual(await linesOf(...single), ["é\u2028", "last"]);
   });
 
-  it("keeps no more of a line without an end than its bound", async () => {
+  it("stores an unfinished line only up to its limit", async () => {
     const most = "x".repeat(MAX_LINE);
     assert.deepEqual(await linesOf(most, "\n"), [most]);
     assert.deepEqual(await linesOf(`${most}x`, "rest\n"), [`${most}x`, "rest"]);

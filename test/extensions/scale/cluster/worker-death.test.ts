@@ -1,5 +1,5 @@
-// Workers that die are replaced, with the configuration that is in force, and leave nothing behind.
-// These are real processes, which are really killed.
+// Dead workers are replaced, with the configuration in force, and leave nothing behind. These are
+// real processes, which are really killed.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -12,7 +12,7 @@ import { until, waitFor, within } from "../../../support/wait.ts";
 import * as cluster from "./bench.ts";
 
 describe("a worker that dies", { concurrency: 2 }, () => {
-  it("is replaced: told once, its places are free again, its requests are settled by the others, what they held is given back, the others' go on; what it counted stays", async (t) => {
+  it("is replaced and reported once; its slots and holds are released, its requests settled; other requests continue and counts stay", async (t) => {
     const acme = { max_in_flight: 16, budget: { amount: "1000", period: "total" } };
     const models = { m: { price: PRICE }, held: { price: PRICE } };
     const site = await cluster.bench(t, { accounts: { acme }, models });
@@ -39,7 +39,7 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     assert.equal(workers().filter((pid) => !before.includes(pid)).length, 1);
     const interrupted = () => settles(dir).filter((line) => line["status"] === "interrupted");
     await waitFor(() => interrupted().length === cut.length, "its requests to be settled");
-    // Its places, and no more.
+    // Its own slots, and no more.
     const more: cluster.Reply[] = [];
     for (const _ of cut) more.push(await cluster.openStream(address));
     for (let at = 0; at < 3; at += 1) await cluster.assertNoPlace(cluster.ask(address));
@@ -60,12 +60,12 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     await cluster.audit(t, file);
   });
 
-  it("leaves no client waiting: the connection that it was handed and had not taken is closed", async (t) => {
+  it("leaves no client waiting: a connection that it was handed and had not accepted is closed", async (t) => {
     const site = await cluster.bench(t);
     await cluster.complete(site);
     const [still] = site.workers();
     process.kill(still!, "SIGSTOP");
-    // Of four connections at once, the worker that stands still is handed one.
+    // Of four connections at once, the suspended worker gets one.
     const outcomes: string[] = [];
     const clients = Array.from({ length: 4 }, () =>
       cluster
@@ -82,7 +82,7 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     assert.equal(await cluster.status(cluster.ask(site.address)), 200);
   });
 
-  it("or has no file left for a connection: that is closed, and the next is served", async (t) => {
+  it("or has no descriptor left for a connection: that one is closed, and the next is served", async (t) => {
     const { address, workers } = await cluster.bench(t);
     const allow = (files: number) =>
       workers().map((pid) => execFileSync("prlimit", [`--pid=${pid}`, `--nofile=${files}:`]));
@@ -93,20 +93,20 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     assert.equal((await cluster.send(`${address}/healthz`)).status, 200);
   });
 
-  it("is replaced though the first certificate is deleted, where a reload has put another in force", async (t) => {
+  it("is replaced even if the first certificate is deleted, once a reload has applied another one", async (t) => {
     const [first, second] = [certificate(), certificate()];
     const { workers, told, write, readStatus } = await cluster.bench(t, { server: { tls: first } });
     write({ server: { tls: second } });
     await waitFor(() => told("reloaded").length === 2, "both workers to have the second one");
     for (const file of Object.values(first)) rmSync(file);
-    process.kill(workers()[0]!, "SIGTERM"); // which it alone has
+    process.kill(workers()[0]!, "SIGTERM"); // only this worker has it
     await waitFor(() => told("worker_died").length > 0, "the line that tells");
     await until(async () => (await readStatus())["workers"] === 2, "the other one to serve");
     const deaths = told("worker_died").map(({ detail }) => detail);
     assert.deepEqual(deaths, ["it ended with 0, and is replaced"]);
   });
 
-  it("the one that replaces it stops though it was only just starting", async (t) => {
+  it("stops a replacement that is only just starting", async (t) => {
     const { gw, workers } = await cluster.bench(t);
     const before = workers();
     process.kill(before[0]!, "SIGKILL");
@@ -116,7 +116,7 @@ describe("a worker that dies", { concurrency: 2 }, () => {
     await cluster.assertEnds(gw);
   });
 
-  it("the first one: the workers end too", async (t) => {
+  it("the primary: the workers end too", async (t) => {
     const { gw, address, file } = await cluster.bench(t);
     const stream = await cluster.openStream(address);
     gw.child.kill("SIGKILL");

@@ -21,8 +21,8 @@ import { until, within } from "../../../support/wait.ts";
 import * as cluster from "./bench.ts";
 
 /**
- * Nobody listens there any more. What is accepted at the very end, and handed to nobody, is not
- * waited for.
+ * Resolves when nothing listens there any more. A connection that is accepted at the very end and
+ * handed to no worker is not awaited.
  */
 const untilRefused = (address: string): Promise<unknown> =>
   until(async () => {
@@ -103,7 +103,7 @@ describe("several workers", { concurrency: 2 }, () => {
     assert.equal(code, 0);
   });
 
-  it("refuse to be those of another program, which would hand them nothing", async () => {
+  it("refuse to be workers of another program, which would send them nothing", async () => {
     const { args, cwd } = bundled(folder());
     const foreign = `const cluster = require("node:cluster");
       cluster.setupPrimary({ exec: ${JSON.stringify(args[0])}, args: ["serve"], execArgv: [] });
@@ -176,7 +176,7 @@ describe("several workers share", () => {
       assert.equal(await readMetric(sample), value, sample);
   });
 
-  it("what is known of a breaker: it is open that is open in any one of them", async () => {
+  it("breakers: one is shown as open if it is open in any process", async () => {
     const { address, readStatus, readMetric } = at;
     // A request each, which the workers get in turn: no two models are down in the same one.
     for (const model of down)
@@ -193,7 +193,7 @@ describe("several workers share", () => {
     }
   });
 
-  it("the pause for which a provider asks", async () => {
+  it("the pause that a provider requests", async () => {
     const { address, provider, readStatus } = at;
     const body = { model: "busy" };
     assert.equal(await cluster.status(cluster.ask(address, body)), 503);
@@ -207,7 +207,7 @@ describe("several workers share", () => {
     assert.equal(provider.asked.filter((asked) => asked.body["model"] === "busy").length, 1);
   });
 
-  it("what a provider can take, also if a reload says so for the first time", async () => {
+  it("a provider's limits, even if a reload adds them", async () => {
     const { address, provider, readStatus, write } = at;
     const api_keys = [{ key: "sk-1", rpm: 12 }, { key: "sk-2" }];
     write({
@@ -237,7 +237,7 @@ describe("several workers share", () => {
     assert.ok(first <= 12, `${first} with the first key`);
   });
 
-  it("a configuration: the first process refuses what none of them can use", async () => {
+  it("a configuration: the primary rejects what no worker can use", async () => {
     const { readStatus, told, write } = at;
     const accountsBefore = (await readStatus())["limits"].accounts;
     const [{ cert_file }, { key_file }] = [certificate(), certificate()];

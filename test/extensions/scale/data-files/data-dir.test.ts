@@ -1,6 +1,6 @@
-// A data_dir: its folders, the ids and random values that it keeps for good, and its files, which
-// appear or change as a whole. What check and serve say of one that cannot be made is tried in
-// test/extensions/operations/commands/check.test.ts.
+// A data_dir: its folders, its permanent ids and random values, and its files, which are created
+// and replaced atomically. test/extensions/operations/commands/check.test.ts tests what check and
+// serve say if it cannot be created.
 
 import assert from "node:assert/strict";
 import fs, { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -23,7 +23,7 @@ import {
 } from "../../../../src/extensions/scale/data-files/secret-file.ts";
 import { folder } from "../../../support/folder.ts";
 
-it("dataDirFingerprint tells a data_dir from a copy with the same gateway-id", () => {
+it("dataDirFingerprint distinguishes a data_dir from a copy with the same gateway-id", () => {
   const dir = folder();
   const copy = join(folder(), "copy");
   const place = dataDirFingerprint(dir);
@@ -36,7 +36,7 @@ it("dataDirFingerprint tells a data_dir from a copy with the same gateway-id", (
 const spendIn = (dataDir: string) => statSync(join(dataDir, "spend"));
 
 describe("makeDataDir", () => {
-  it("makes the folders that are missing, for this user alone, and is done where none is", () => {
+  it("creates missing folders for this user alone, and does nothing if none is missing", () => {
     const dataDir = join(folder(), "above", "data");
     for (let time = 0; time < 2; time += 1) {
       makeDataDir(dataDir);
@@ -44,7 +44,7 @@ describe("makeDataDir", () => {
     }
   });
 
-  it("goes on where another process makes each of the folders at that moment", (t) => {
+  it("continues if another process creates each folder at the same moment", (t) => {
     const dataDir = join(folder(), "above", "data");
     const { mkdirSync } = fs;
     const made: string[] = [];
@@ -64,7 +64,7 @@ describe("makeDataDir", () => {
   });
 });
 
-it("readOrCreateHex makes the digits once, and throws if the file holds anything else or cannot be read", () => {
+it("readOrCreateHex creates the digits once, and throws if the file has other content or is unreadable", () => {
   const path = join(folder(), "id");
   const digits = readOrCreateHex(path, 16);
   assert.equal(readFileSync(path, "utf8"), digits);
@@ -77,7 +77,7 @@ it("readOrCreateHex makes the digits once, and throws if the file holds anything
   assert.throws(() => readOrCreateHex(dir, 16), { message: `${dir} cannot be read: EISDIR` });
 });
 
-it("installationSecret is a random one if the file holds anything else or cannot be had, and says why", () => {
+it("installationSecret is random if its file is invalid or unavailable, and says why", () => {
   const dir = folder();
   const reasons: string[] = [];
   for (const text of ["", "secret", "A".repeat(64)]) {
@@ -92,7 +92,7 @@ it("installationSecret is a random one if the file holds anything else or cannot
 });
 
 describe("replaceFile", () => {
-  it("leaves no draft where it fails", async () => {
+  it("leaves no draft if it fails", async () => {
     const path = join(folder(), "file");
     async function* broken(): AsyncGenerator<string> {
       yield "one";
@@ -102,7 +102,7 @@ describe("replaceFile", () => {
     assert.deepEqual(readdirSync(dirname(path)), []);
   });
 
-  it("makes or replaces a file that only its owner may read, and leaves no draft", async () => {
+  it("creates or replaces a file that only its owner may read, and leaves no draft", async () => {
     const dir = folder();
     const path = join(dir, "a.json");
     await replaceFile(path, "one");
@@ -113,11 +113,11 @@ describe("replaceFile", () => {
   });
 });
 
-it("syncToDisk names the file that cannot be flushed", async () => {
+it("syncToDisk names the file that cannot be synced", async () => {
   await assert.rejects(syncToDisk("/dev/null"), { message: /, fsync \/dev\/null$/ });
 });
 
-it("moveUnlessTaken replaces nothing that has the name, and removes the draft", () => {
+it("moveUnlessTaken never replaces a file, and removes the draft", () => {
   const dir = folder();
   writeFileSync(join(dir, "name"), "old");
   writeFileSync(join(dir, "draft"), "new");

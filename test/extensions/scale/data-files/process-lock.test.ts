@@ -1,4 +1,4 @@
-// Locks between processes: sockets that answer as long as their process lives.
+// Locks between processes: sockets that respond as long as their process lives.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { systemClock, type Clock } from "../../../../src/core/clock.ts";
 import { folder } from "../../../support/folder.ts";
 
 describe("acquireSocketLock", () => {
-  it("answers until it is released, and leaves nothing behind", async () => {
+  it("responds until it is released, and leaves nothing behind", async () => {
     const dir = folder();
     const path = join(dir, "a.sock");
     const release = await acquireSocketLock(path);
@@ -24,14 +24,14 @@ describe("acquireSocketLock", () => {
     assert.deepEqual(readdirSync(dir), []);
   });
 
-  it("resolves with undefined if the path is taken, by whatever it is, which nobody holds", async () => {
+  it("resolves with undefined if anything has the path, even if nobody holds it", async () => {
     const path = join(folder(), "a.sock");
     writeFileSync(path, "");
     assert.equal(await acquireSocketLock(path), undefined);
     assert.equal(await isLockHeld(path), false);
   });
 
-  it("does not remove what another process has made of the name", async () => {
+  it("does not remove what another process has put at its path", async () => {
     const path = join(folder(), "a.sock");
     const first = await acquireSocketLock(path);
     rmSync(path);
@@ -59,7 +59,7 @@ describe("withLock", () => {
     assert.deepEqual(readdirSync(dir), []);
   });
 
-  it("rejects with a BusyError if another holds the lock and there is no patience", async () => {
+  it("rejects with a BusyError if another process holds the lock and there is no patience", async () => {
     const dir = folder();
     await withLock({ ...LOCK, dir }, async () => {
       const second = withLock({ ...LOCK, dir, patienceMs: 0 }, async () => "never");
@@ -67,7 +67,7 @@ describe("withLock", () => {
     });
   });
 
-  it("pauses longer where an attempt takes long, or two slow processes would meet each time", async (t) => {
+  it("pauses longer if an attempt takes long, because two slow processes would collide each time", async (t) => {
     t.mock.method(Math, "random", () => 1);
     const dir = folder();
     const pauses: number[] = [];
@@ -87,7 +87,7 @@ describe("withLock", () => {
     assert.deepEqual(pauses, [2_020]);
   });
 
-  it("is not held up by another lock, and removes the sockets of dead processes of its own", async () => {
+  it("ignores other locks, and removes sockets left by dead processes", async () => {
     const dir = folder();
     writeFileSync(join(dir, "books.dead.sock"), "");
     await withLock({ dir, name: "keys" }, async () => {

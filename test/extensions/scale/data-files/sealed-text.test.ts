@@ -1,4 +1,4 @@
-// Sealed texts: only the installation that sealed it can open it, and nobody can change it.
+// Sealed texts: only the installation that sealed one can open it, and nobody can change it.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createSealer } from "../../../../src/extensions/scale/data-files/index.ts";
@@ -7,7 +7,7 @@ const sealWith = (digit: string, purpose = "thoughts") =>
   createSealer(purpose, () => Buffer.from(digit.repeat(64), "hex"));
 
 describe("sealed texts", () => {
-  it("are opened by every process with the same secret, and never twice the same", () => {
+  it("are opened by every process with the same secret, and differ each time", () => {
     for (const text of ["", "First the city.", "Grüße 👋 \u0000".repeat(1_000)]) {
       const sealed = sealWith("a").seal(text);
       assert.equal(sealWith("a").open(sealed), text);
@@ -16,7 +16,7 @@ describe("sealed texts", () => {
     }
   });
 
-  it("are not opened with another secret, for another purpose, or if a single character is another", () => {
+  it("are not opened with another secret, for another purpose, or if any character was changed", () => {
     const sealed = sealWith("a").seal("thought");
     assert.equal(sealWith("b").open(sealed), undefined);
     assert.equal(sealWith("a", "others").open(sealed), undefined);
@@ -35,7 +35,7 @@ describe("sealed texts", () => {
     assert.equal(open(long.replaceAll("-", "+").replaceAll("_", "/")), undefined);
   });
 
-  it("ask for the secret once, when the first of them is sealed", (t) => {
+  it("read the secret once, when the first of them is sealed", (t) => {
     const secret = t.mock.fn(() => Buffer.alloc(32));
     const { seal, open } = createSealer("thoughts", secret);
     assert.equal(secret.mock.callCount(), 0);

@@ -1,5 +1,5 @@
-// Files that an operator names: looked at cheaply, read without holding the event loop, and only if
-// they are regular files of a size that makes sense.
+// Files that an operator names: watched cheaply, read without blocking the event loop, and only if
+// they are regular files of a plausible size.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -23,7 +23,7 @@ import { busyMs } from "../../../support/effort.ts";
 const MANY = LONG ? 100_000 : 30_000;
 const NO_PROC = { skip: !fs.existsSync("/proc/self/io") && "this takes Linux's /proc" };
 
-/** A configuration file in a folder of its own, with its data_dir. */
+/** A configuration file in a new folder, with its data_dir. */
 function place(over: object = {}) {
   const dir = folder();
   const data = join(dir, "data");
@@ -38,11 +38,11 @@ function place(over: object = {}) {
 const bytesRead = (pid: number | undefined): number =>
   Number(/^rchar: (\d+)$/m.exec(fs.readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
 
-/** The digest of a file's content; null: there is no file. */
+/** The digest of a file's content. Null: there is no file. */
 const stateOf = (file: string): string | null =>
   fs.existsSync(file) ? sha256(fs.readFileSync(file)) : null;
 
-/** What a watcher tells of a file. `then` is called each time. */
+/** What a watcher reports about a file. `then` is called each time. */
 function watched(t: TestContext, file: string, then: (told: readonly string[]) => void = () => {}) {
   const told: string[] = [];
   const watcher = watchFile(
@@ -58,7 +58,7 @@ function watched(t: TestContext, file: string, then: (told: readonly string[]) =
 }
 
 describe("a watched file", () => {
-  it("of the same size and modification time with other content is a change", async (t) => {
+  it("of the same size and modification time but other content is a change", async (t) => {
     const { file } = place();
     fs.writeFileSync(file, "one");
     const told = watched(t, file);
@@ -71,7 +71,7 @@ describe("a watched file", () => {
     assert.deepEqual(told, ["two", "six"]);
   });
 
-  it("written again at the moment at which the change before was seen is a change", async (t) => {
+  it("written again at the moment when the previous change was noticed is a change", async (t) => {
     const { file } = place();
     fs.writeFileSync(file, "000");
     const told = watched(t, file, ({ length }) => {
@@ -82,7 +82,7 @@ describe("a watched file", () => {
     assert.deepEqual(told, ["001", "002", "003", "004", "005"]);
   });
 
-  it("touched, or replaced by one with the same content, is no change", async (t) => {
+  it("touched, or replaced by one with the same content, is not a change", async (t) => {
     const { file, text } = place();
     const told = watched(t, file);
     fs.utimesSync(file, new Date(), new Date());
@@ -107,7 +107,7 @@ const makeLarge = (path: string) => {
   fs.renameSync(`${path}.large`, path);
 };
 
-it("a file that is gone, or is no regular file, is told once, and read as soon as it is back; one that never was there is not told", async (t) => {
+it("a file that is missing or not regular is reported once, and read once it is back; one that never existed is not reported", async (t) => {
   const { dir, file } = place();
   fs.writeFileSync(file, "one");
   const told = watched(t, file);
@@ -128,8 +128,8 @@ it("a file that is gone, or is no regular file, is told once, and read as soon a
   assert.deepEqual(never, []);
 });
 
-describe("something else in a file's place", () => {
-  it("a configuration that is a FIFO, a device or too large: check says so at once, exit 1", async () => {
+describe("something else in place of a file", () => {
+  it("a FIFO, a device or a too large configuration: check says so at once, exit 1", async () => {
     const { dir } = place();
     const [pipe, large] = [join(dir, "pipe"), join(dir, "large")];
     fifo(pipe);
@@ -145,7 +145,7 @@ describe("something else in a file's place", () => {
     }
   });
 
-  it("certificates and created keys that are FIFOs: each is told, and nothing hangs", async () => {
+  it("certificates and created keys that are FIFOs are reported, and nothing hangs", async () => {
     const dir = folder();
     const [pipe, data] = [join(dir, "pipe"), join(dir, "data")];
     fifo(pipe);
@@ -166,7 +166,7 @@ describe("something else in a file's place", () => {
 describe(`${MANY} created keys`, () => {
   const SILENT = { changed: () => undefined, diagnose: () => undefined };
 
-  /** The most work between two turns of the event loop until `done`, in milliseconds. */
+  /** The longest time between two turns of the event loop until `done`, in milliseconds. */
   async function longestTurn(done: () => boolean): Promise<number> {
     let longest = 0;
     let before = busyMs();
@@ -179,7 +179,7 @@ describe(`${MANY} created keys`, () => {
     return longest;
   }
 
-  it("are taken over without holding the event loop as long as reading them at once does", async (t) => {
+  it("are loaded without blocking the event loop as long as one read of them does", async (t) => {
     const { data, keys } = place();
     writeManyKeys(keys, 1);
     let changes = 0;
@@ -209,7 +209,7 @@ describe(`${MANY} created keys`, () => {
     assert.ok(Math.min(...held) < 0.75 * Math.min(...atOnce), `${held} ms, at once ${atOnce} ms`);
   });
 
-  it("cost nothing when a new configuration comes, and still count", (t) => {
+  it("cost nothing when a new configuration is loaded, and still apply", (t) => {
     const { data, keys } = place();
     writeManyKeys(keys, MANY);
     const began = busyMs();
@@ -231,7 +231,7 @@ describe(`${MANY} created keys`, () => {
     assert.equal(ring.accounts().size, 1_001);
   });
 
-  it("faults in keys.json are told with the index that they have in the whole file", () => {
+  it("report faults in keys.json with their index in the whole file", () => {
     const { data, keys } = place();
     writeManyKeys(keys, 5_000);
     const list = JSON.parse(fs.readFileSync(keys, "utf8"));
@@ -256,7 +256,7 @@ describe(`${MANY} created keys`, () => {
       const admin = /admin on (http:[^\s;)]+)/.exec(gw.stdout())?.[1];
       const wholeReads = () => Math.floor(bytesRead(gw.child.pid) / (size / 8));
       await settled(wholeReads, "the reading of an unchanged file to stop", 2_000);
-      // A look at a file that is still young may come in between, if the process stood still.
+      // If the process was suspended, a look at a recently changed file may come in between.
       await until(async () => {
         const before = bytesRead(gw.child.pid);
         for (let count = 0; count < 5; count += 1) {

@@ -1,4 +1,5 @@
-// The host of what exists once: what it does if a part of it cannot start, and the order of looks.
+// The host of parts that exist once per installation: a part that cannot start, and the order of
+// looks.
 import { install } from "../../../../src/core/extension/install.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -26,7 +27,7 @@ function hostOf(sources: object): Host {
 }
 
 describe("a host", () => {
-  it("shows of each model the most open breaker and, of those, the one that waits longest", async () => {
+  it("shows for each model the most open breaker and, among equals, the one that waits longest", async () => {
     const current = () => ({ keys: [], aliases: new Map() });
     const reportOf = (state: string, retry_ms: number) => {
       const models = [{ model: "m", breaker: { state, retry_ms } }];
@@ -39,7 +40,7 @@ describe("a host", () => {
     }
   });
 
-  it("closes the parts that have started if one cannot", async () => {
+  it("closes the started parts if one cannot start", async () => {
     const closed: string[] = [];
     const part = (name: string, startOnce: () => HostPart): Extension => ({
       name,
@@ -61,7 +62,7 @@ describe("a host", () => {
     assert.deepEqual(closed, ["second", "first"]);
   });
 
-  it("completes collections in the order in which they were begun, whatever the processes do", async () => {
+  it("completes collections in the order of their beginnings, whatever the processes do", async () => {
     const answers: (() => void)[] = [];
     const reportOf = (inFlight: number) => ({
       ...{ draining: false, inFlight, droppedLines: { access: 0, diagnostics: 0 } },

@@ -1,5 +1,5 @@
-// Gateways, each a process, that share their limits through one Redis, which may be killed, stopped
-// or not there; their clients; and the windows as they stand in Redis.
+// Gateway processes that share their limits through one Redis, which may be killed, suspended or
+// missing; their clients; and the windows in Redis.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ import { until, within } from "../../../support/wait.ts";
 const program = quickest(folder(), REDIS_FOLDER);
 export const WINDOW_MS = 60_000;
 
-/** Connections of the clients: so many requests are in hand at each gateway at once. */
+/** The clients' connections: the number of requests that each gateway handles at once. */
 const agent = new http.Agent({ keepAlive: true, maxSockets: 128 });
 after(() => agent.destroy());
 
@@ -27,7 +27,7 @@ export type Told = Awaited<ReturnType<typeof post>>;
 
 export const keyOf = (account: string): string => `sk-${account}`;
 
-/** One request to its end. */
+/** Sends one request, and reads its response to the end. */
 export async function post(url: string, key: string) {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const req = http.request(`${url}/v1/chat/completions`, { method: "POST", agent, headers });
@@ -58,7 +58,7 @@ export const flood = (requests: number, gateways: readonly Gateway[], account = 
 
 // ---- gateways
 
-/** What an account may. It has a key of its own: see keyOf. */
+/** The limits of an account. It has its own key: see keyOf. */
 interface Terms {
   readonly rpm: number | null;
   readonly max_in_flight?: number;
@@ -78,7 +78,7 @@ export interface Options {
 
 export type Gateway = Awaited<ReturnType<typeof serve>>;
 
-/** A configuration in a file, with a data_dir of its own. */
+/** Writes a configuration with a new data_dir to a file. */
 export function place(options: Options) {
   const file = join(folder(), "gateway.json");
   const data_dir = folder();
@@ -104,10 +104,10 @@ export function place(options: Options) {
   return { file, write };
 }
 
-/** What is said of a Redis that is there. */
+/** The reported fault of a Redis that responds too late. */
 export const SLOW = /no answer within \d+ ms$/;
 
-/** Starts a gateway that ends well at the end, and never says a password. */
+/** Starts a gateway, which must end cleanly and never print a password. */
 export async function serve(t: Scope, options: Options) {
   const { file, write } = place(options);
   const running = launch(program, ["serve", "--config", file]);
@@ -122,7 +122,7 @@ export async function serve(t: Scope, options: Options) {
   const url = await within(running.address, "the gateway to listen");
   const get = (path: string) => within(fetch(running.admin() + path), `the admin's ${path}`);
   const status = async (): Promise<any> => (await get("/status")).json();
-  /** Why the store cannot be asked; null: it can. */
+  /** Why the store is unavailable. Null: it is available. */
   const fault = async () => (await status()).limits.fault as string | null;
   const isUp = async () => {
     const metrics = await (await get("/metrics")).text();
@@ -130,7 +130,7 @@ export async function serve(t: Scope, options: Options) {
   };
   return {
     ...{ running, url, status, fault },
-    /** Puts another configuration in force. */
+    /** Reloads with another configuration. */
     async reload(options: Options) {
       write(options);
       running.child.kill("SIGHUP");
@@ -138,19 +138,19 @@ export async function serve(t: Scope, options: Options) {
       const isInForce = async () => (await status()).limits.accounts.every(fits);
       await until(isInForce, "the configuration to be in force");
     },
-    /** What was said of the store, one after the other. */
+    /** The reports about the store, in order. */
     outages(): { readonly event: string; readonly detail: string }[] {
       const lines = running.stderr().split("\n").slice(0, -1);
       const ofStore = lines.filter((line) => line.includes('"limits_store_'));
       return ofStore.map((line) => JSON.parse(line));
     },
-    /** Resolves when Redis is known not to be there, for this reason. */
+    /** Resolves when the gateway knows that Redis is down, for this reason. */
     async down(reason = /^(?!no answer)/) {
       const isDown = async () => reason.test((await fault()) ?? "no answer");
       await until(isDown, "Redis to be known not to be there");
       assert.equal(await isUp(), false);
     },
-    /** Resolves when it is known to be there again. */
+    /** Resolves when the gateway knows that Redis is back. */
     async up() {
       const isBack = async () => (await fault()) === null && (await isUp());
       await until(isBack, "Redis to be asked again");
@@ -159,8 +159,8 @@ export async function serve(t: Scope, options: Options) {
 }
 
 /**
- * It fails and recovers in turns, and says each once; of its failures one at most is not that of a
- * server on a machine that is busy.
+ * Asserts that failures and recoveries alternate, each reported once. At most one failure is other
+ * than a late answer, which a busy machine causes.
  */
 export function assertTurns(gateway: Gateway): void {
   const outages = gateway.outages();
@@ -180,7 +180,7 @@ export const windowKey = (account: string, name = `account ${account}`): string 
 export const timesOf = async (redis: Redis, key: string): Promise<number[]> =>
   (await redis.command("LRANGE", key, 0, -1)).map(Number);
 
-/** A 429 in every particular. The seconds that it names. */
+/** Asserts all details of a 429. Returns the seconds that it states. */
 export function assertLimited({ status, headers, error }: Told, limit: number): number {
   const { "retry-after": retryAfter = "" } = headers;
   const { message, type, code } = error!;

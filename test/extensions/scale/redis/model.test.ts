@@ -1,6 +1,6 @@
-// The model of the stored scripts, with which the simulation decides, against the scripts
-// themselves in a real Redis: the same random calls get the same answers. Skipped where Redis or
-// the package `redis` (npm ci in test/clients) is not installed; REQUIRE_REDIS=1 forbids that.
+// The model of the stored scripts, on which the simulation relies, compared with the scripts in a
+// real Redis: the same random calls get the same answers. Skipped if Redis or the package `redis`
+// (npm ci in test/clients) is not installed; REQUIRE_REDIS=1 forbids that.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

@@ -1,5 +1,5 @@
-// Gateways that share their limits through a real Redis that is killed, stopped, spoilt and not
-// there. Skipped as window.test.ts is.
+// Gateways that share their limits through a real Redis that is killed, suspended, corrupted and
+// missing. Skipped like window.test.ts.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -42,7 +42,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
   });
   after(() => redis?.close());
 
-  it("two of two workers each: of 2,000 requests in parallel exactly 600 are admitted", async (t) => {
+  it("two with two workers each: of 2,000 parallel requests exactly 600 are admitted", async (t) => {
     await redis.command("FLUSHALL");
     const options = { workers: 2, accounts: acme(600) };
     const gateways = await Promise.all([serveHere(t, options), serveHere(t, options)]);
@@ -51,8 +51,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     assert.equal(served + bench.ofStatus(told, 429).length + overloaded.length, 2_000);
     for (const each of bench.ofStatus(told, 429)) bench.assertLimited(each, 600);
     for (const each of overloaded) bench.assertOverloaded(each);
-    // What Redis admitted too late for the gateway, which had given up and refused, was nobody's:
-    // it counts all the same.
+    // Requests that Redis admitted too late, after the gateway had rejected them, still count.
     assert.equal(await admitted(), 600);
     assert.ok(served <= 600 && served >= 600 - overloaded.length, `${served} were served`);
     await until(async () => {
@@ -68,7 +67,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     ["killed", undefined, kill, () => redis.start()],
     ["standing still", bench.SLOW, stand, () => redis.resume()],
   ] as const)
-    it(`${how} under load: with on_error local each gateway goes on with what it has admitted before, with refuse it is 503, until Redis is back`, async (t) => {
+    it(`${how} under load: with on_error local each gateway continues from its own counts, with refuse it answers 503, until Redis is back`, async (t) => {
       await redis.command("FLUSHALL");
       const gateways = await Promise.all(
         (["local", "local", "refuse"] as const).map((onError) =>
@@ -93,7 +92,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
       assert.deepEqual(saidSince, said, "it is said once");
       await mend();
       await Promise.all(gateways.map((gateway) => gateway.up()));
-      // All share a window that no gateway's own makes smaller.
+      // All share a window that no gateway's own window tightens.
       await until(async () => {
         await ask(30);
         return (await admitted()) === 200;
@@ -101,7 +100,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
       gateways.forEach(bench.assertTurns);
     });
 
-  it("not there at the start: the gateway limits by itself, and finds it when it comes", async (t) => {
+  it("missing at the start: the gateway limits by itself, and notices Redis when it appears", async (t) => {
     await kill(t);
     const gateway = await serveHere(t, { onError: "local", accounts: acme(20) });
     await gateway.down(/ECONNREFUSED/);
@@ -114,7 +113,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     bench.assertTurns(gateway);
   });
 
-  it("with a password: the right one opens, a wrong one is a fault, and neither is ever said", async (t) => {
+  it("with a password: the right one works, a wrong one is a fault, and neither is ever shown", async (t) => {
     const locked = await startRedis({ password: "CANARY-of-redis" });
     t.after(locked.close);
     const wrong = locked.url.replace("CANARY-of-redis", "CANARY-but-wrong");
@@ -130,7 +129,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     );
     const [right, ...others] = gateways;
     await right!.up();
-    // On a busy machine it may be late, which is another fault.
+    // On a busy machine it may answer late, which is another fault.
     const faults = gateways.map((gateway) => gateway.outages()[0]?.detail ?? "");
     assert.doesNotMatch(faults[0]!, /WRONGPASS|NOAUTH/);
     for (const [at, fault] of [/WRONGPASS/, /NOAUTH/].entries()) {
@@ -148,7 +147,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     await until(async () => (await gateway.fault()) === null, "Redis to be reached");
   });
 
-  it("at an address of IPv6", { skip: noIpv6() }, async (t) => {
+  it("at an IPv6 address", { skip: noIpv6() }, async (t) => {
     const { port } = new URL(redis.url);
     const way = createServer((socket) => {
       pipeline(socket, connect(Number(port)), socket, () => undefined);
@@ -158,7 +157,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     await until(async () => (await gateway.fault()) === null, "Redis to be reached");
   });
 
-  it("a key of one account that another program has spoilt: the others are answered, and it is told", async (t) => {
+  it("with a corrupt key of one account: the others are served, and it is reported", async (t) => {
     await redis.command("FLUSHALL");
     const gateway = await serveHere(t, { accounts: { spoilt: { rpm: 3 }, whole: { rpm: 3 } } });
     await redis.command("SET", bench.windowKey("spoilt"), "x");
@@ -171,7 +170,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     assert.equal(gateway.running.stderr().split('"limits_key_unusable"').length, 2, "once");
   });
 
-  it("a server of another kind: each gateway limits by itself, as it tells, and gives back its places", async (t) => {
+  it("replaced by another kind of server: each gateway limits by itself, says so, and releases its slots", async (t) => {
     const server = createServer((socket) => {
       socket.on("error", () => undefined);
       socket.on("data", (data) => {
@@ -191,7 +190,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     assert.match(gateway.running.stderr(), /"budgets_store_failed"/);
   });
 
-  it("demoted to a replica: the gateway connects anew, for the address may lead elsewhere", async (t) => {
+  it("demoted to a replica: the gateway reconnects, because the address may lead elsewhere", async (t) => {
     await redis.command("FLUSHALL");
     const gateway = await serveHere(t, { onError: "local", accounts: acme(100) });
     assert.deepEqual(bench.countAll(await bench.flood(2, [gateway])), { 200: 2 });
@@ -213,7 +212,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     assert.ok(!(await connections()).includes(before));
   });
 
-  it("that takes no writes: is a fault in each report until it does, and told once", async (t) => {
+  it("that rejects writes: a fault in each report until it accepts them, and logged once", async (t) => {
     await redis.command("FLUSHALL");
     const gateway = await serveHere(t, { onError: "local", accounts: acme(100) });
     await gateway.up();
@@ -230,7 +229,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     bench.assertTurns(gateway);
   });
 
-  it("asked by a report when the gateway ends: no fault is told", async (t) => {
+  it("asked by a report when the gateway ends: no fault is reported", async (t) => {
     const gateway = await serveHere(t, { onError: "local", accounts: acme(100) });
     let polls = true;
     const poll = async (): Promise<void> => {
@@ -241,7 +240,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     gateway.running.child.kill("SIGTERM");
     await gateway.running.ended.finally(() => (polls = false));
     await polling;
-    // On a busy machine an answer may have been late before, and the store have recovered from it.
+    // On a busy machine an earlier answer may have been late, and the store recovered from that.
     const isTold = ({ event, detail = "" }: { event: string; detail?: string }) =>
       event === "limits_store_failed" && !bench.SLOW.test(detail);
     assert.deepEqual(gateway.outages().filter(isTold), []);
@@ -261,7 +260,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     }
   });
 
-  it("an account's places in flight: who finds none costs nothing in Redis", async (t) => {
+  it("without a free slot in an account: the request costs nothing in Redis", async (t) => {
     await redis.command("FLUSHALL");
     const provider = await startProvider(t, { m: silent });
     const accounts = { acme: { rpm: 100, max_in_flight: 2 } };

@@ -1,7 +1,7 @@
-// The windows of a gateway's limits in Redis, a real one: what the comparison in model.test.ts
-// cannot see. Where a minute would have to pass, the admissions of the last one are written into
-// Redis instead. Skipped where Redis or the package `redis` (npm ci in test/clients) is not
-// installed; REQUIRE_REDIS=1 forbids that.
+// A gateway's limit windows in a real Redis, where the comparison in model.test.ts cannot see them.
+// Instead of waiting a minute, the tests write the last minute's admissions into Redis. Skipped if
+// Redis or the package `redis` (npm ci in test/clients) is not installed; REQUIRE_REDIS=1 forbids
+// that.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
@@ -13,7 +13,7 @@ import * as bench from "./bench.ts";
 let redis: Redis;
 let gateway: bench.Gateway;
 
-/** Writes admissions of so long ago into an account's window, as they would stand there. */
+/** Writes admissions of these ages into an account's window, as Redis stores them. */
 async function seed(account: string, ages: readonly number[]): Promise<number[]> {
   const now = await redis.now();
   const times = ages.map((age) => now - age).sort((a, b) => a - b);
@@ -26,7 +26,7 @@ const admissions = (account: string, name?: string) =>
   bench.timesOf(redis, bench.windowKey(account, name));
 const ttlOf = (account: string): Promise<number> => redis.command("PTTL", bench.windowKey(account));
 
-/** Refused by a limit, each for as many seconds as there are until `time`, and no less. */
+/** Asserts rejections by a limit, each with the whole seconds until `time`, and no fewer. */
 async function assertRoomAt(
   time: number,
   limit: number,
@@ -41,8 +41,7 @@ async function assertRoomAt(
 }
 
 /**
- * Redis was too slow, which happens where the machine is busy enough: what a test sees then is not
- * what it looks at.
+ * Redis answered too late, which happens on a busy machine: the test's result then says nothing.
  */
 class TooSlow extends Error {}
 
@@ -58,7 +57,7 @@ async function many(requests: number, account: string, key?: string): Promise<be
   return await Promise.all(asked);
 }
 
-/** A test from an empty Redis on, again if Redis was too slow in it. */
+/** A test on an empty Redis, repeated if Redis was too slow. */
 const rule = (title: string, scenario: () => Promise<void>) => it(title, (t) => play(t, scenario));
 
 async function play(t: TestContext, scenario: () => Promise<void>): Promise<void> {
@@ -78,7 +77,7 @@ async function play(t: TestContext, scenario: () => Promise<void>): Promise<void
 describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
   const scope = suiteScope();
   const BOTH = "sk-both-limited";
-  /** An account for each test, so that none meets what the gateway remembers of another. */
+  /** A separate account for each test, so that none meets another's state in the gateway. */
   const limits = {
     ...{ probe: 1, both: 6, refused: 3, expiring: 5, back: 3, counted: 50 },
   };
@@ -97,7 +96,7 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
   after(() => redis?.close());
 
   rule(
-    "that refuse a request say when there is room; it costs nothing, and holds no key alive",
+    "that reject a request say when there is room, at no cost, without extending the key's life",
     async () => {
       const times = await seed("refused", [37_300, 20_000, 1_000]);
       const ttl = await ttlOf("refused");
@@ -107,7 +106,7 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
     },
   );
 
-  rule("of an account and of a key hold both, or the request costs neither", async () => {
+  rule("of an account and of a key both apply, or the request costs neither", async () => {
     for (const [key, limit, served] of [
       [BOTH, 4, 4],
       [undefined, 6, 2],
@@ -122,17 +121,14 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
     assert.deepEqual(names, [bench.windowKey("both"), bench.windowKey("both", "key key_")]);
   });
 
-  rule(
-    "of a key are counted in the same window, whether its account has a limit or not",
-    async () => {
-      await gateway.reload({ ...options, accounts: { ...accounts, both: { rpm: null } } });
-      assert.deepEqual(bench.countAll(await many(5, "both", BOTH)), { 200: 4, 429: 1 });
-      await gateway.reload(options);
-      assert.deepEqual(bench.countAll(await many(5, "both", BOTH)), { 429: 5 });
-    },
-  );
+  rule("of a key use the same window, whether its account has a limit or not", async () => {
+    await gateway.reload({ ...options, accounts: { ...accounts, both: { rpm: null } } });
+    assert.deepEqual(bench.countAll(await many(5, "both", BOTH)), { 200: 4, 429: 1 });
+    await gateway.reload(options);
+    assert.deepEqual(bench.countAll(await many(5, "both", BOTH)), { 429: 5 });
+  });
 
-  rule("count a request no longer that is refused for its tokens, here and in Redis", async () => {
+  rule("no longer count a request that is rejected for its tokens, here and in Redis", async () => {
     const seeded = await seed("wordy", [1_000]);
     const codes = (await many(20, "wordy")).map(({ error }) => error?.code);
     assert.deepEqual(codes, Array(20).fill("tokens_per_minute_exceeded"));
@@ -145,12 +141,12 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
     }, "nothing to count here");
   });
 
-  rule("expire with the last admission, and a minute after a clock that was set back", async () => {
+  rule("expire with the last admission, and a minute after a clock was set back", async () => {
     await ask("both", BOTH);
     await seed("expiring", [59_000]);
     await redis.command("PEXPIRE", bench.windowKey("expiring"), 20_000);
     await ask("expiring");
-    await seed("back", [20_000, 1_000, -30_000]); // the last before the clock was set
+    await seed("back", [20_000, 1_000, -30_000]); // the last is from before the clock change
     await redis.command("PEXPIRE", bench.windowKey("back"), bench.WINDOW_MS + 30_000);
     for (const each of await many(10, "back")) bench.assertLimited(each, 3);
     const keys: string[] = await redis.command("KEYS", "*");
@@ -161,7 +157,7 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
     }
   });
 
-  rule("refuse without keeping the place in flight that the request had", async () => {
+  rule("reject without keeping the request's concurrency slot", async () => {
     assert.equal((await ask("single")).status, 200);
     for (let round = 0; round < 3; round += 1) bench.assertLimited(await ask("single"), 1);
     await redis.command("DEL", bench.windowKey("single"));
@@ -169,7 +165,7 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
   });
 
   rule(
-    "are one script a request, loaded once; what is asked at once travels together",
+    "run one script per request, loaded once, and send simultaneous requests together",
     async () => {
       const calls = async () => {
         const info: string = await redis.command("INFO", "commandstats");
@@ -186,7 +182,7 @@ describe("limits of a gateway in Redis", { skip: noRedis() }, () => {
         200,
         "Redis is told a script it does not know",
       );
-      /** Each report asks whether the store answers. */
+      /** Each report checks whether the store responds. */
       async function assertCalls(least: number): Promise<void> {
         const [evalsha = 0, whole] = await calls();
         assert.ok(evalsha >= least && evalsha < least + 10, `${evalsha}`);
