@@ -176,7 +176,7 @@ const withoutMarks = (json: unknown): string =>
     return Array.isArray(value) ? value.filter((each) => !each?.cachePoint) : value;
   });
 
-/** Fails if a turn does not begin with what was sent in the turn before. */
+/** Fails unless each turn begins with the content of the turn before. */
 async function assertSame(provider: string, path: string, bodyOf: (turns: number) => Json) {
   let before: { readonly beginning: string; readonly rest: string } | undefined;
   for (let turns = 1; turns <= TURNS; turns += 1) {

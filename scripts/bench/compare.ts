@@ -153,7 +153,7 @@ function tableOf(columns: readonly Column[], direct: readonly Round[]): string {
   ]);
 }
 
-/** Measures the targets side by side, and says what each has switched on. */
+/** Measures the targets side by side, and prints what each does for a request. */
 export async function compare(kinds: readonly Kind[], upstream: Target, effort: Effort) {
   await checkReplies(upstream);
   const direct: Round[] = [];

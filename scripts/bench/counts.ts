@@ -53,7 +53,7 @@ const WHOLE: Work = { words: "bytes=300", warmUp: 1_500, batches: 25, requests: 
 /** Per event. Its stream lasts a third of a second. */
 const EVENT: Work = { words: "events=300 every=1", warmUp: 1, batches: 5, requests: 1, count: 300 };
 
-/** The least of the counts of several batches, for one reply or event. */
+/** The smallest counts of several batches, per reply or event. */
 async function least(work: Work, target: Target, countsSoFar: () => Promise<Counts>) {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   const body = bodyOf(work.words, target.model);

@@ -122,10 +122,10 @@ export async function wholeReplies(
   return {
     count: times.length,
     perSecond: times.length / (tookMs / 1000),
-    /** Milliseconds until the reply was there: the median, and the slowest hundredth. */
+    /** Milliseconds until the reply was complete: the median, and the 99th percentile. */
     p50: median(times),
     p99: percentile(times, 0.99),
-    /** Which part of a core the target had in use. */
+    /** The share of a core that the target used. */
     busy: spent / (tookMs * 1000),
   };
 }
@@ -161,7 +161,7 @@ export async function firstTokens(target: Target, count: number): Promise<number
   return times;
 }
 
-/** Microseconds of CPU per event, while so many streams bring so many events each. */
+/** Microseconds of CPU per event of `streams` concurrent streams with `events` events each. */
 export async function cpuPerEvent(target: Target, streams: number, events: number, every: number) {
   const agent = new http.Agent({ keepAlive: false });
   const before = cpuOf(target.pid);
@@ -173,7 +173,7 @@ export async function cpuPerEvent(target: Target, streams: number, events: numbe
   return (cpuOf(target.pid) - before) / (streams * events);
 }
 
-/** What open streams cost: bytes of memory for each, and microseconds of CPU per event. */
+/** The cost of open streams: bytes of memory per stream, and microseconds of CPU per event. */
 export async function openStreams(target: Target, streams: number, seconds = 5) {
   const agent = new http.Agent({ keepAlive: false });
   const before = memoryOf(target.pid);

@@ -213,7 +213,7 @@ export function exchangeOf(check: string, request: Request, answer: Answer) {
     json,
     /** Whether the request asked for a stream and got status 200. */
     streamed,
-    /** The blocks of the stream. Empty: it is none. */
+    /** The blocks of the stream. Empty: the answer is not a stream. */
     events,
     /** The text after the last blank line of the stream. */
     rest,
@@ -242,7 +242,7 @@ export function parseRaw(text: string) {
   });
   return {
     status: Number(start.split(" ")[1]),
-    /** By names in lower case. */
+    /** Header values, by names in lower case. */
     headers: Object.fromEntries(headers) as Readonly<Record<string, string>>,
     text: body.join("\r\n\r\n"),
   };

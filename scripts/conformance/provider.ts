@@ -19,7 +19,7 @@ interface Connection {
   requests: number;
 }
 
-/** A request that the provider got. */
+/** A request that the provider received. */
 export type Call = ReturnType<typeof callOf>;
 
 function callOf(req: IncomingMessage, res: ServerResponse, connection: Connection, body: Json) {
@@ -34,9 +34,9 @@ function callOf(req: IncomingMessage, res: ServerResponse, connection: Connectio
     connection: connection.number,
     /** The number of the request on its connection, from 0. */
     position: connection.requests++,
-    /** Bytes of the answer that were written so far. */
+    /** Bytes of the answer that have been written so far. */
     sent: () => req.socket.bytesWritten - before,
-    /** Resolves when the connection is closed before the end of the answer. */
+    /** Resolves if the connection closes before the end of the answer. */
     left: closed!.then(() => (res.writableFinished ? new Promise<void>(() => {}) : undefined)),
     /** Resolves at the end of the answer. */
     finished: finished!,
@@ -49,7 +49,9 @@ export const PROVIDER_KEY = "sk-canary-of-the-provider";
 /** The suite's provider. */
 export type Provider = Awaited<ReturnType<typeof startProvider>>;
 
-/** Starts the provider. `port`: of its first address; the second has the next one. Absent: any. */
+/**
+ * Starts the provider. `port`: of its first address; the second address has the next one. 0: any.
+ */
 export async function startProvider(port = 0) {
   const calls = new Map<string, Call[]>();
   const behaviours = new Map<string, string>();
@@ -97,7 +99,7 @@ export async function startProvider(port = 0) {
     goneUrl: "http://127.0.0.1:1",
     /** The calls of a model so far. */
     calls: (model: string): readonly Call[] => calls.get(model) ?? [],
-    /** Waits for the call after so many others. */
+    /** Waits for the call that comes after `after` others. */
     async call(model: string, position: number, deadlineMs: number): Promise<Call> {
       const there = async () => {
         for (;;) {
@@ -108,7 +110,7 @@ export async function startProvider(port = 0) {
       };
       return within(there(), `request ${position + 1} of the gateway for ${model}`, deadlineMs);
     },
-    /** Sets the behaviour of a model, also for answers that it holds back. */
+    /** Changes a model's behaviour, also for answers that it is holding back. */
     turn(model: string, behaviour: string): void {
       behaviours.set(model, behaviour);
       changes.emit(`turn ${model}`, behaviour);

@@ -125,7 +125,7 @@ export async function runChecks(checks: readonly Check[], options: Options): Pro
   return checks.map((check) => results.get(check)!);
 }
 
-/** In their order, some at a time. */
+/** Calls `act` for each item in order, `parallel` at a time. */
 async function each<T>(items: readonly T[], parallel: number, act: (item: T) => Promise<unknown>) {
   const rest = items.values();
   const worker = async () => {

@@ -109,16 +109,16 @@ export function testerOf(run: Run, check: string) {
     model,
     alias,
     reasoningModel,
-    /** All exchanges of the run so far that rules about every answer look at. */
+    /** All exchanges of the run so far that the rules about every answer examine. */
     seen: seen as readonly Exchange[],
-    /** What came instead of an answer to requests of the sample. */
+    /** The errors of sample requests that got no answer. */
     unanswered: unanswered as readonly string[],
     ask,
     call,
     /** The same as `ask`, resolved when the head of the answer has come. */
     open: (fields?: Ask, over?: Over) => client.open(chatOf(fields, over)),
     get: (path: string, headers?: Headers) => call("GET", path, headers),
-    /** One request more than the limited key may make in a minute, in order; made once in a run. */
+    /** Sends one request more than the limited key may make in a minute, in order, once per run. */
     overLimit: (): Promise<readonly Exchange[]> =>
       (run.exceeded ??= exceed(testerOf(run, "the limited key"))),
     /** The same as `ask`, which must be answered with 200. */

@@ -112,7 +112,7 @@ export async function overLimit(t: Tester): Promise<Exchange> {
   return refused;
 }
 
-/** The data of a stream's events, each of which has its type also in its line `event:`. */
+/** The data of a stream's events, each of which also has its type in its `event:` line. */
 function eventsOf({ events, rest }: Exchange): Json[] {
   expect.that(rest === "", "a blank line after the last event", rest);
   return events
@@ -133,26 +133,26 @@ export function expectNames({ events }: Exchange): void {
 type AskOf = (t: Tester, fields: Json) => Ask;
 type OverOf = (t: Tester) => Over;
 
-/** What the checks of the levels about a vendor's API work with. */
+/** What the checks of a vendor's API work with. */
 export type ApiKit = ReturnType<typeof apiKitOf>;
 
 function apiKitOf(t: Tester, askOf: AskOf, overOf: OverOf) {
   const answered = (fields: Json = {}) => t.answered(askOf(t, fields), overOf(t));
   return {
     t,
-    /** A short question to the model, with these fields. */
+    /** Sends a short question to the model, with these fields. */
     post(fields: Json = {}, { headers, ...over }: Over = {}): Promise<Exchange> {
       const usual = overOf(t);
       const all = { ...usual.headers, ...headers };
       return t.ask(askOf(t, fields), { ...usual, ...over, headers: all });
     },
-    /** The reply to the same, which must be one. */
+    /** Returns the whole reply to the same question. Throws if it is not one. */
     async whole(fields?: Json): Promise<Json> {
       const { json } = await answered(fields);
       expect.that(isObject(json), "a JSON object", json);
       return json;
     },
-    /** The events of a stream, which must be one. */
+    /** Returns the events of a streamed reply to it. Throws if it is not one. */
     stream: async (fields?: Json): Promise<readonly Json[]> =>
       eventsOf(await answered({ ...fields, stream: true })),
   };

@@ -60,37 +60,39 @@ function kitOf(t: Tester, setup: ProviderSetup) {
     model: second === model ? model : aliasOf(setup),
     messages: question("Say something."),
   };
-  /** Asks the alias, or the model if there is no other. */
+  /** Asks the alias, or the model if the check has only one. */
   const ask = (fields: object = {}, headers: Headers = {}, signal?: AbortSignal) =>
     t.ask({ ...usual, ...fields }, { headers, signal });
-  /** The call after so many others, waited for. */
+  /** Waits for the call that comes after `after` others. */
   const call = (after = 0) => provider.call(model, after, PATIENT_MS);
   return {
     t,
     provider,
-    /** Its models at the provider; the first of them; the one to which a failure of that leads. */
+    /**
+     * The check's models at the provider; the first of them; the one that the alias falls back to.
+     */
     models,
     model,
     second,
     ask,
-    /** Whole and as a stream, at the same time. */
+    /** Asks for a whole reply and for a stream at the same time. */
     askBoth: async (fields: object = {}) =>
       Promise.all([ask(fields), ask({ ...fields, stream: true })]),
-    /** So many at once. */
+    /** Sends `number` requests at once. */
     askMany: (number: number, content: string, headers?: Headers) =>
       Promise.all(
         Array.from({ length: number }, () => ask({ messages: question(content) }, headers)),
       ),
-    /** A stream of which the first delta has come. */
+    /** Opens a stream. Resolves when its first delta has been received. */
     async begun(headers?: Headers): Promise<Opened> {
       const stream = await t.open({ ...usual, stream: true }, { headers });
       await stream.until(PIECES[0]!);
       return stream;
     },
-    /** What came to the provider for a model; the first, if none is named. */
+    /** The provider's calls for a model. Absent: the check's first one. */
     calls: (name = model) => provider.calls(name),
     call,
-    /** What the gateway asked the provider for in it. */
+    /** The request body of that call. */
     sent: async (after?: number) => (await call(after)).body,
   };
 }

@@ -215,7 +215,7 @@ describe("event sink", () => {
     assert.equal(body(), `${chunks}0\r\n\r\n`);
   });
 
-  it("ends a chunked response once, also where nothing was left to send", async () => {
+  it("ends a chunked response once, even if nothing was left to send", async () => {
     const { sink, body } = start({ minor: 1 });
     sink.write("data: a\n\n");
     sink.end("");

@@ -43,7 +43,7 @@ describe("answers that Node would give by itself", () => {
   const CASES: [name: string, bytes: string, status: number, code: string][] = [
     ["a bad header line", bytesOf("GET /healthz", ["bad header"]), ...malformed],
     ["two hosts", bytesOf("GET /healthz", ["host: y"]), ...malformed],
-    ["more headers than anybody needs", bytesOf("GET /healthz", many), ...tooLarge],
+    ["too many headers", bytesOf("GET /healthz", many), ...tooLarge],
     ["chunks in HTTP/1.0", `POST /v1/chat/completions ${IN_CHUNKS_1_0}`, ...malformed],
     ["a URL over 16 KiB", bytesOf(`GET /${"a".repeat(20_000)}`), ...tooLarge],
     ["CONNECT", bytesOf("CONNECT example.com:443"), 405, "method_not_allowed"],

@@ -34,9 +34,9 @@ export function connect(t: Scope, url: string, bytes: string) {
   socket.write(bytes);
   return {
     socket,
-    /** What has come so far. */
+    /** The text received so far. */
     text: () => text,
-    /** How many responses have begun in it. */
+    /** The number of responses that have begun in it. */
     responses: () => text.match(/HTTP\/1\.1 /g)?.length ?? 0,
     /** Resolves when the connection is closed. */
     closed,

@@ -2,7 +2,7 @@
 
 import { KEY } from "../../support/gateway.ts";
 
-/** A string is sent as it is. */
+/** `body`: a string is sent unchanged. */
 export const post = (url: string, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
   fetch(url, {
     method: "POST",

@@ -101,7 +101,7 @@ it("the model of the usage tables returns what a real server returns", about, as
   }
 });
 
-/** Two stores of the same records answer the same. */
+/** Asserts that two stores of the same records answer the same. */
 async function haveSameAnswers(files: Scene, table: Scene, filter: records.UsageFilter) {
   for (const by of [records.DIMENSIONS, ["account"], ["day"], []] as const) {
     const expected = sumTexts(await files.books.store.sums(filter, by));

@@ -59,7 +59,7 @@ it("a file under the name of a segment that was gone is refused", async () => {
   await assert.rejects(at.other().pass(), /has the name of a segment that was gone/);
 });
 
-it("copies are found among the segments of years with little work", () => {
+it("copies are found among the segments of years with little traffic", () => {
   const cursor = Object.fromEntries(
     Array.from({ length: 2_000 }, (_, at) => [
       `2026-01-31.${at}.jsonl`,

@@ -48,7 +48,7 @@ describe("shared books", () => {
     assert.equal(found[0]?.usage_id, spendId(2));
   });
 
-  it("a pass that fails fails those who share it, and no later one", async () => {
+  it("report a failed pass to those who share it, and not to later calls", async () => {
     const { dir, events, share, settle } = site();
     const books = share();
     await books.copyNow();
@@ -76,7 +76,7 @@ describe("shared books", () => {
     assert.equal((await books.copyNow()).copied, 1);
   });
 
-  it("waits for another process that works on the books, for a time", async () => {
+  it("wait for another process that works on the books, for a limited time", async () => {
     const { dir, clock, events, share, other } = site();
     const books = share();
     const lock = { dir: join(dir, "spend"), name: "books" } as const;

@@ -18,7 +18,7 @@ export function siteOf(lines: readonly Line[]) {
   const events: string[] = [];
   const diagnose: Diagnose = ({ event }) => events.push(String(event));
   const open = (own: Config): SharedBooks => shareBooks(own, { clock, diagnose, installed });
-  /** As one more part of the process opens them. */
+  /** Opens the books as one more part of the process. */
   const share = () => open(config);
   /** Opens the books as another process. */
   const other = () => open({ ...config });

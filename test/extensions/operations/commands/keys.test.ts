@@ -149,7 +149,7 @@ describe("a key's life", { concurrency: 3 }, () => {
     assert.ok(beta!["revoked"]);
   });
 
-  it("ten made at once are ten keys", async (t) => {
+  it("ten keys created at once are ten keys", async (t) => {
     const { create, stored } = await world(t);
     const accounts = Array.from({ length: 10 }, (_, at) => `account ${at}`);
     const made = await Promise.all(accounts.map((account) => create("--account", account)));

@@ -116,7 +116,7 @@ describe("init", () => {
     assert.ok(stdout.includes(`serve --config '${file.replace("'", "'\\''")}'\n`), stdout);
   });
 
-  it("overwrites nothing: one line, exit 1, and the file as it was", async () => {
+  it("overwrites nothing: one line, exit 1, and an unchanged file", async () => {
     const file = newFile();
     writeFileSync(file, "mine");
     const end = await runHere(["init", "--vendor", "openai", "--config", file]);

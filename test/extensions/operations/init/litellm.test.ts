@@ -369,7 +369,7 @@ describe("single fields of a LiteLLM configuration", () => {
     ]);
   });
 
-  it("a further name that is empty, or that a model has been given here, is left out", async () => {
+  it("an alias that is empty or a model's name here is left out", async () => {
     const model_list = ["a", "b"].map((name) => chat("m", { model: `openai/${name}` }));
     const model_group_alias = { "m/openai": "m", "": "m", old: "m" };
     const made = await convert({ model_list, router_settings: { model_group_alias } });

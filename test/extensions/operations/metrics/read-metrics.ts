@@ -14,7 +14,10 @@ const SAMPLE = new RegExp(
   String.raw`^([a-zA-Z_:][\w:]*)(?:\{(${LABEL}(?:,${LABEL})*)\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$`,
 );
 
-/** One sample; nothing but \\, \" and \n is escaped in a label. */
+/**
+ * Parses one sample. Only \\, \" and
+ *  are escaped in a label.
+ */
 function parseSample(line: string) {
   const [, name = "", all = "", value] = SAMPLE.exec(line) ?? assert.fail(`no sample: ${line}`);
   const unescaped = (text: string) =>

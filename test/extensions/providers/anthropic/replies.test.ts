@@ -143,7 +143,7 @@ describe("token counts", () => {
   const SUMMARY = { type: "compaction", ...NINE };
   const SUMMED = { iterations: [SUMMARY, { type: "message", ...USAGE }, SUMMARY] };
   const BOTH = { prompt: 74, completion: 21, cacheHit: 24, cacheWrite: 20, cacheWrite1h: 12 };
-  // Of a stream: what its beginning says, then what its end says beside the output.
+  // In a stream: the counts at its beginning, then those at its end besides the output.
   const COUNTS: [name: string, whole: Json, first: Json, last: Json, counts: typeof CACHED][] = [
     ["a cache stands beside the input", USAGE, BEGUN, {}, CACHED],
     ["nulls are no figures", USAGE, BEGUN, NULLS, CACHED],
@@ -154,8 +154,8 @@ describe("token counts", () => {
     ["an hour's share of more than all", { ...USAGE, ...HOUR }, BEGUN, HOUR, HOUR_WRITTEN],
     ["for an hour and for five minutes", NINE, NINE, { cache_creation: null }, NINE_WRITTEN],
     ["more for an hour at the end", { ...WRITTEN, ...GROWN }, WRITTEN, GROWN, ALL_HOUR],
-    ["zeros for the parts of what was written", NINE, NINE, NO_WRITES, NINE_WRITTEN],
-    ["parts alone of what was written", PARTS, TEN, PARTS, PARTS_WRITTEN],
+    ["zeros for the parts of the cache writes", NINE, NINE, NO_WRITES, NINE_WRITTEN],
+    ["only the parts of the cache writes", PARTS, TEN, PARTS, PARTS_WRITTEN],
     ["compactions too", { ...USAGE, ...SUMMED }, BEGUN, SUMMED, { ...CACHED, ...BOTH }],
     ["of the reply alone: the prompt is estimated", OUT, { output_tokens: 1 }, {}, ESTIMATED],
   ];

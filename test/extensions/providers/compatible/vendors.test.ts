@@ -756,7 +756,7 @@ describe("tools", () => {
       assert.deepEqual(sentTo("m"), JSON.parse(JSON.stringify(tools[0])));
     });
 
-  it("leave no thinking where the model refuses both together", () => {
+  it("disable thinking if the model rejects both together", () => {
     const thinker = { reasoning: true, dialect: "openai" };
     for (const [vendor, upstream_model, choice, thinks] of [
       ["openai", "gpt-5.1", "auto", true],

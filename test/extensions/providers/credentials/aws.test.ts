@@ -241,7 +241,7 @@ describe("keys of a machine", () => {
     assert.equal(asked.length, 1);
   });
 
-  it("come from the metadata service, in its second version", async (t) => {
+  it("come from the metadata service, version 2", async (t) => {
     const { known, asJson } = issuer();
     const roles = "/latest/meta-data/iam/security-credentials/";
     const { url } = await startService(t, ({ method, url, headers }, _body, res) => {

@@ -122,7 +122,7 @@ it("Vertex AI takes tokens of the metadata service", async (t) => {
   }
 });
 
-/** A gateway of a provider that wants what this program prints, and one that wants nothing. */
+/** A gateway with a provider that requires this program's token, and one that requires nothing. */
 async function startWith(t: TestContext, program: string) {
   const file = join(folder(), "token.mjs");
   writeFileSync(file, program);

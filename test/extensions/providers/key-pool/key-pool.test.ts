@@ -93,7 +93,7 @@ describe("a pool of keys", () => {
     assert.deepEqual([pool.isRefused("m"), pool.isRefused("n")], [true, false]);
   });
 
-  it("states the rests of two keys that end alike", async () => {
+  it("distinguishes the rests of two keys with the same end", async () => {
     const { pool } = poolOf([A, { ...A, key: "sk-aaaa" }]);
     (await takenKey(pool)).refused();
     assert.deepEqual(pool.rests(["m"]), { aaaa: 60_000, "aaaa (2)": 0 });

@@ -54,8 +54,8 @@ for (const [stated, name] of [
     assert.equal(called?.type === "call" && called.name, name);
   });
 
-describe("ids of tool calls that are used again", () => {
-  it("become others, the same ones in each request of the conversation", () => {
+describe("repeated ids of tool calls", () => {
+  it("become different ones, the same in each request of the conversation", () => {
     const ids = idsOf(["a", "b", "a", "a"]);
     assert.deepEqual(ids, ["a", "b", "repeated_1", "repeated_2"]);
     assert.deepEqual(idsOf(["a", "b", "a", "a", "a"]).slice(0, 4), ids);

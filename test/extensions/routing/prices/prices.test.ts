@@ -168,7 +168,7 @@ describe("a service tier", () => {
     }
   });
 
-  it("is the asked one again for the attempt that continues a reply, and each attempt has its own price", async (t) => {
+  it("applies again to the attempt that continues a reply, and each attempt has its own price", async (t) => {
     const usage = { ...USAGE, completion_tokens: 0, total_tokens: 1_000_000 };
     const hello = chunk({ content: "Hello." }, null, { service_tier: "default" });
     const goesOn = stream([chunk({ content: " World." }), chunk({}, "stop", { usage })]);

@@ -42,7 +42,7 @@ describe("several workers", { concurrency: 2 }, () => {
     ["SIGINT", "the whole group"],
   ] as const;
   for (const [signal, whom] of todays(ends, 2))
-    it(`serve one port; ${signal} to ${whom}: streams end whole, exit 0, and the books are right`, async (t) => {
+    it(`serve one port; ${signal} to ${whom}: streams are completed, exit 0, and the books are correct`, async (t) => {
       const { gw, address, workers, provider, dir, file } = await cluster.bench(t);
       const pids = workers();
       assert.equal(pids.length, 2);
@@ -89,7 +89,7 @@ describe("several workers", { concurrency: 2 }, () => {
       assert.equal(await stream.over, "cut");
     });
 
-  it("one that stands still is left out of what is told, comes back, and is killed at the end", async (t) => {
+  it("a suspended worker is left out of the status, returns, and is killed at the end", async (t) => {
     const site = await cluster.bench(t, { server: { drain_ms: 0 } });
     const [still] = site.workers();
     process.kill(still!, "SIGSTOP");
@@ -178,7 +178,7 @@ describe("several workers share", () => {
 
   it("breakers: one is shown as open if it is open in any process", async () => {
     const { address, readStatus, readMetric } = at;
-    // A request each, which the workers get in turn: no two models are down in the same one.
+    // One request for each worker in turn: no two models fail in the same worker.
     for (const model of down)
       assert.equal(await cluster.status(cluster.ask(address, { model })), 503);
     const { models, aliases } = await readStatus();
@@ -197,7 +197,7 @@ describe("several workers share", () => {
     const { address, provider, readStatus } = at;
     const body = { model: "busy" };
     assert.equal(await cluster.status(cluster.ask(address, body)), 503);
-    // A worker has heard of the pause before it is asked for its second report.
+    // A worker knows of the pause before its second report is requested.
     for (let look = 0; look < 2; look += 1) await readStatus();
     for (let round = 0; round < 6; round += 1) {
       const reply = await cluster.whole(cluster.ask(address, body));

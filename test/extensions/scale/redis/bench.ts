@@ -48,7 +48,7 @@ export function countAll(told: readonly Told[]): Record<number, number> {
   return Object.fromEntries(statuses.map((status) => [status, ofStatus(told, status).length]));
 }
 
-/** Requests of an account, all at once, the same number to each. */
+/** Sends requests of an account all at once, the same number to each gateway. */
 export const flood = (requests: number, gateways: readonly Gateway[], account = "acme") =>
   Promise.all(
     Array.from({ length: requests }, (_, serial) =>

@@ -29,7 +29,7 @@ describe("the model of the stored scripts", { skip: noRedis() }, () => {
 
   type Words = readonly string[];
 
-  /** The same calls of both, each at a time a little after the one before it, or before it. */
+  /** Makes the same calls of both, with times a little after or before the previous call. */
   async function compare(
     script: string,
     next: (random: ReturnType<typeof createRandom>, answer: unknown) => Words,
@@ -71,7 +71,7 @@ describe("the model of the stored scripts", { skip: noRedis() }, () => {
     }
   });
 
-  it("admits to windows, and takes admissions back, as the script of limits does", async () => {
+  it("admits to windows and takes admissions back as the script of limits does", async () => {
     await compare(WINDOWS, ({ random, pick }, answer) => {
       const keys = random() < 0.5 ? ["one"] : ["one", "two"];
       const refunded = Array.isArray(answer) && random() < 0.1 ? answer[1] : 0;
