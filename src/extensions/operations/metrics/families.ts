@@ -73,7 +73,7 @@ export const FAMILIES = {
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 10, 30],
   ),
   gen_ai_client_token_usage: histogram(
-    "Tokens of a request: input, output; cache_write is the part of the input that was cached.",
+    "Tokens of a request: input, output; cache_write: the input written to the provider's cache.",
     ["gen_ai_token_type", ...SERVED_BY],
     [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304],
   ),
@@ -100,7 +100,7 @@ export const FAMILIES = {
     "Trace spans: sent to the collector, or dropped because it did not take them.",
     ["result"],
   ),
-  chat_gateway_in_flight_requests: gauge("Requests that have not had their whole answer yet."),
+  chat_gateway_in_flight_requests: gauge("Requests whose answer is not complete yet."),
   chat_gateway_workers: gauge("Processes that serve."),
   chat_gateway_breaker_state: gauge("0 closed, 1 probing or about to, 2 open.", ["model"]),
   chat_gateway_event_loop_delay_seconds: summary(
@@ -123,7 +123,7 @@ export const FAMILIES = {
     "0 if keys.json has changed and is unreadable: the previous keys stay in force.",
   ),
   chat_gateway_usage_sync_lag_seconds: gauge(
-    "The usage records have everything settled longer ago than this.",
+    "Seconds since the last successful usage sync began; it copied all requests settled by then.",
   ),
 };
 
