@@ -77,7 +77,7 @@ complete('contract.md "Completeness"', [
   "finished.again [finish-again]: a repeated finish_reason is shown once",
 ]);
 complete('wire.md "Calls"', [
-  "bytes.one-by-one [byte-by-byte]: single bytes, also within characters, make the same reply",
+  "bytes.one-by-one [alone byte-by-byte]: single bytes, also within characters, make the same reply",
   "bytes.sevens [in-sevens]: pieces of seven bytes make the same reply",
   ...FRAMINGS.map(
     ([name, what]) => `framing.${name} [${name}]: ${what}: only \`data: {json}\` is written`,
