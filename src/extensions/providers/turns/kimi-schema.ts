@@ -1,32 +1,32 @@
-// The parameters of a tool for Kimi. Moonshot refuses a request with a tool whose schema its own
-// validator (github.com/MoonshotAI/walle) does not take. What is written here means the same, or
-// allows more where that cannot be written: tools check what they are given.
+// Rewrites the schema of a tool's parameters for Kimi. Moonshot rejects a request if its validator
+// (github.com/MoonshotAI/walle) rejects the schema of one tool. The rewritten schema accepts the
+// same values, or more if the validator's keywords cannot express it: tools check their input.
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import { objectSchema } from "./tool-schema.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** The most characters that may stand in a schema again, because alternatives share them. */
+/** The most characters that may be copied because several alternatives share them. */
 const MAX_REPEATED = 100_000;
 
 const TYPES: readonly unknown[] = "null boolean object array number integer string".split(" ");
-/** Members that may stand next to alternatives and references. */
+/** Keywords that may stand beside `anyOf` and `$ref`. */
 const NOTES = "description title default examples $schema $id".split(" ");
 
 interface Writing {
   readonly root: Schema;
-  /** The definitions by their names. It grows while it is read. */
+  /** Definitions by name. References add entries while the map is read. */
   readonly definitions: Map<string, unknown>;
-  /** How many characters may still be repeated. */
+  /** How many characters may still be copied. */
   budget: number;
 }
 
-/** A member as it is written. Undefined: it is left out. */
+/** Returns the value of a keyword as it is sent. Undefined: the keyword is left out. */
 type Writer = (value: unknown, writing: Writing) => unknown;
 
 const isObject = (value: unknown) => typeof value === "object" && value !== null;
 const map: Writer = (value, writing) => {
-  // Not even a property may be called so.
+  // The validator rejects even a property with the name `$ref`.
   const parts = Object.entries(asObject(value)).filter(([name]) => name !== "$ref");
   return Object.fromEntries(parts.map(([name, part]) => [name, schemaOf(part, writing)]));
 };
@@ -51,7 +51,7 @@ const WRITERS = new Map<string, Writer>([
   ["enum", (value) => (asArray(value).length > 0 ? value : undefined)],
 ]);
 
-/** The schema in words that Kimi's validator takes: an object without alternatives at its top. */
+/** The schema in keywords that Kimi's validator accepts: an object, without `anyOf` at its top. */
 export function kimiSchema(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const root = asObject(schema);
@@ -97,7 +97,7 @@ function typeOf(value: unknown): unknown {
 
 const definitionName = (path: string): string => path.replaceAll("/", ".");
 
-/** A reference to a definition, which is made of what another reference leads to. */
+/** A reference to a definition. The target of any other reference becomes a definition. */
 function referenceTo(reference: string, writing: Writing): string | undefined {
   if (reference === "#") return reference;
   const target = pointed(reference, writing.root);
@@ -113,13 +113,13 @@ function referenceTo(reference: string, writing: Writing): string | undefined {
   return `#/$defs/${name}`;
 }
 
-/** Whether a part of the schema may stand in it as many times more. */
+/** Whether `repeated` may be copied `times` times. Takes its characters off the budget. */
 function canRepeat(repeated: unknown, times: number, writing: Writing): boolean {
   if (writing.budget >= 0) writing.budget -= JSON.stringify(repeated).length * times;
   return writing.budget >= 0;
 }
 
-/** What a reference such as `#/properties/a` leads to. Undefined: nothing. */
+/** The target of a reference such as `#/properties/a`. Undefined: there is none. */
 function pointed(reference: string, root: Schema): unknown {
   if (!reference.startsWith("#/")) return undefined;
   let target: unknown = root;
@@ -134,7 +134,7 @@ const keysOf = (reference: string): string[] =>
     .split("/")
     .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
 
-/** Alternatives, each with what stands next to them. */
+/** Copies the keywords beside `anyOf` into each alternative. */
 function withAlternatives(own: Schema, writing: Writing): Schema {
   const { anyOf, ...others } = own;
   const forms = asArray(anyOf);
@@ -146,7 +146,7 @@ function withAlternatives(own: Schema, writing: Writing): Schema {
   return { ...schemaOf(notesOf(own), writing), anyOf: written };
 }
 
-/** An alternative with what it shares with others. */
+/** An alternative, together with the keywords that it shares with the others. */
 function joined(shared: Schema, form: unknown): unknown {
   const own = asObject(form);
   const type = own["type"] ?? shared["type"];
@@ -162,7 +162,7 @@ function joined(shared: Schema, form: unknown): unknown {
   };
 }
 
-/** All properties that are required stand among the properties. */
+/** Declares required properties that the schema does not list. */
 function withProperties(node: Schema): Schema {
   const properties = asObject(node["properties"]);
   const required = asArray(node["required"]) as readonly string[];
@@ -181,7 +181,7 @@ function kindOf(value: unknown): string {
 const isOf = (value: unknown, type: string): boolean =>
   kindOf(value) === type || (type === "number" && typeof value === "number");
 
-/** Values with the type that they have, or alternatives of values with one type each. */
+/** Adds the type of the values of `enum`, or splits them into alternatives of one type each. */
 function withType(node: Schema): Schema {
   const { enum: stated, type } = node;
   const values = asArray(stated);
