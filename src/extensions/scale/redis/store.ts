@@ -125,7 +125,8 @@ export function openStoredScript(
       diagnose({ event: `${subject}_store_failed`, level: "error", detail });
       failedAt = now;
     }
-    fault = message;
+    // renew() ends the commands that are under way, but the fault is why it was called.
+    if (fault === null || message !== "Disconnects client") fault = message;
     retryAt = now + RETRY_MS;
     const since = message.startsWith("READONLY") ? renewedAt : Math.max(failedAt, renewedAt);
     // Before the client is ready, connecting has its own timeout.
