@@ -108,7 +108,7 @@ export function openStoredScript(
     });
     opened.on("error", (error) => {
       isRenewed = false;
-      failed(error);
+      failed(error, opened);
     });
     // Without requests, only this detects the recovery.
     opened.on("ready", () => {
@@ -118,15 +118,16 @@ export function openStoredScript(
     return opened;
   }
 
-  function failed({ message }: Error): void {
+  /** Ignores errors of a replaced client: replacing it ends the commands under way. */
+  function failed({ message }: Error, of: Client): void {
+    if (of !== client) return;
     const now = performance.now();
     const detail = `${consequence} until the store can be asked: ${message}`;
     if (fault === null) {
       diagnose({ event: `${subject}_store_failed`, level: "error", detail });
       failedAt = now;
     }
-    // renew() ends the commands that are under way, but the fault is why it was called.
-    if (fault === null || message !== "Disconnects client") fault = message;
+    fault = message;
     retryAt = now + RETRY_MS;
     const since = message.startsWith("READONLY") ? renewedAt : Math.max(failedAt, renewedAt);
     // Before the client is ready, connecting has its own timeout.
@@ -140,7 +141,7 @@ export function openStoredScript(
     renewedAt = now;
     client.destroy();
     client = open();
-    client.connect().catch(failed);
+    connect(client, failed);
   }
 
   function recovered(): void {
@@ -153,13 +154,14 @@ export function openStoredScript(
       if (fault !== null && performance.now() < retryAt) return undefined;
       // Only one request in each RETRY_MS tries a store that failed.
       if (fault !== null) retryAt = performance.now() + RETRY_MS;
+      const asked = client;
       try {
-        const answer = read(await withTimeout(send(client, words)));
+        const answer = read(await withTimeout(send(asked, words)));
         recovered();
         return answer;
       } catch (error) {
         const { message } = error as Error;
-        if (!KEY_ERROR.test(message)) failed(error as Error);
+        if (!KEY_ERROR.test(message)) failed(error as Error, asked);
         else {
           recovered(); // an error is an answer, too
           logUnusableKey(String(words[1]), message);
@@ -169,12 +171,16 @@ export function openStoredScript(
     },
     fault: () => fault,
     async start() {
-      const connected = client.connect().catch(failed);
+      const connected = connect(client, failed);
       await Promise.race([connected, pause(START_MS, undefined, { ref: false })]);
     },
     close: () => client.destroy(),
   };
 }
+
+/** Connects. Resolves, after a call of `failed`, also if that fails. */
+const connect = (client: Client, failed: (error: Error, of: Client) => void): Promise<unknown> =>
+  client.connect().catch((error: Error) => failed(error, client));
 
 /** Logs each key once, and at most MAX_UNUSABLE keys. */
 function createUnusableKeyLog(event: string, diagnose: Diagnose) {
