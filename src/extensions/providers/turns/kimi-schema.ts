@@ -2,7 +2,7 @@
 // (github.com/MoonshotAI/walle) rejects the schema of one tool. The rewritten schema accepts the
 // same values, or more if the validator's keywords cannot express it: tools check their input.
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
-import { objectSchema } from "./tool-schema.ts";
+import { objectSchema, resolved, stepsOf } from "./tool-schema.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -60,7 +60,7 @@ export function kimiSchema(schema: unknown): unknown {
   for (const [name, own] of Object.entries(asObject($defs)))
     definitions.set(definitionName(name), own);
   const writing = { root, definitions, budget: MAX_REPEATED };
-  const top = asObject(pointed(asString(others["$ref"]) ?? "", root));
+  const top = asObject(resolved(others["$ref"], root));
   const { $ref, $defs: _defs, definitions: _old, ...own } = { ...top, ...others };
   const flat = own["anyOf"]
     ? objectSchema({ ...own, $defs, definitions: root["definitions"] })
@@ -100,9 +100,9 @@ const definitionName = (path: string): string => path.replaceAll("/", ".");
 /** A reference to a definition. The target of any other reference becomes a definition. */
 function referenceTo(reference: string, writing: Writing): string | undefined {
   if (reference === "#") return reference;
-  const target = pointed(reference, writing.root);
+  const target = resolved(reference, writing.root);
   if (target === undefined) return undefined;
-  const [section = "", ...rest] = keysOf(reference);
+  const [section = "", ...rest] = stepsOf(reference);
   const isDefinition = rest.length === 1 && ["$defs", "definitions"].includes(section);
   const path = isDefinition && section === "$defs" ? rest : [section, ...rest];
   const name = definitionName(path.join("/"));
@@ -118,21 +118,6 @@ function canRepeat(repeated: unknown, times: number, writing: Writing): boolean 
   if (writing.budget >= 0) writing.budget -= JSON.stringify(repeated).length * times;
   return writing.budget >= 0;
 }
-
-/** The target of a reference such as `#/properties/a`. Undefined: there is none. */
-function pointed(reference: string, root: Schema): unknown {
-  if (!reference.startsWith("#/")) return undefined;
-  let target: unknown = root;
-  for (const key of keysOf(reference))
-    target = Object.hasOwn(asObject(target), key) ? asObject(target)[key] : undefined;
-  return target;
-}
-
-const keysOf = (reference: string): string[] =>
-  reference
-    .slice(2)
-    .split("/")
-    .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
 
 /** Copies the keywords beside `anyOf` into each alternative. */
 function withAlternatives(own: Schema, writing: Writing): Schema {

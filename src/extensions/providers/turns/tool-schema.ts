@@ -29,10 +29,19 @@ export function objectSchema(schema: object | undefined): Record<string, unknown
   return { ...others, type: "object", properties: Object.fromEntries(properties) };
 }
 
-const REFERENCE = /^#\/(\$defs|definitions)\/([^/]+)$/;
+/** The names and indexes in a reference such as `#/$defs/Cat`. */
+export const stepsOf = (reference: string): string[] =>
+  reference
+    .slice(2)
+    .split("/")
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
 
-/** What a reference such as `#/$defs/Cat` means in the schema `root`. Undefined: nothing. */
-export function resolved(reference: unknown, root: Record<string, unknown>): unknown {
-  const [, section = "", name = ""] = REFERENCE.exec(asString(reference) ?? "") ?? [];
-  return asObject(root[section])[name];
+/** The target of a reference such as `#/$defs/Cat` in the schema `root`. Undefined: none. */
+export function resolved(reference: unknown, root: Readonly<Record<string, unknown>>): unknown {
+  const text = asString(reference) ?? "";
+  if (!text.startsWith("#/")) return undefined;
+  return stepsOf(text).reduce<unknown>(
+    (at, step) => (Object.hasOwn(asObject(at), step) ? asObject(at)[step] : undefined),
+    root,
+  );
 }
