@@ -174,10 +174,13 @@ describe("a request to Converse", () => {
     const ref = (name: number) => ({ $ref: `#/$defs/${name}` });
     const growing = Array.from({ length: 40 }, (_, at) => ({ items: Array(10).fill(ref(at + 2)) }));
     const $defs = [{ items: ref(0) }, ...growing];
-    const tools = lookTool({ parameters: { properties: { me: ref(0), many: ref(1) }, $defs } });
+    const like = { $ref: "#/properties/a~1b/items" };
+    const properties = { "a/b": { items: { type: "string" } }, like, me: ref(0), many: ref(1) };
+    const tools = lookTool({ parameters: { properties, $defs } });
     const { toolConfig } = await bodyFor(t, { tools, tool_choice: "auto" });
     const { json } = toolConfig.tools[0].toolSpec.inputSchema;
     assert.deepEqual([Object.keys(json).length, json.properties.me], [2, { items: {} }]);
+    assert.deepEqual(json.properties.like, { type: "string" });
     assert.ok(JSON.stringify(json).length < 1_000_000);
   });
 
