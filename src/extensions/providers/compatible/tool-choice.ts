@@ -25,6 +25,7 @@ export function toolFields(
   };
 }
 
+/** The names of models whose API checks the schemas of tools with Moonshot's validator. */
 const KIMI = /kimi|moonshot/i;
 
 /** The tools with schemas that the model's API accepts. */

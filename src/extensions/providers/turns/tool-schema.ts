@@ -1,6 +1,6 @@
-// The parameters of a tool for models that refuse some schemas, and with them the whole request:
-// Claude and Nova those with alternatives at the top. Gemini and many compatible servers accept
-// all, Kimi few.
+// The parameters of a tool for models that reject some schemas, and with them the whole request.
+// Claude and Nova reject alternatives at the top, Kimi much more (kimi-schema.ts). Gemini and many
+// compatible servers accept every schema.
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
 /**
@@ -36,7 +36,7 @@ export const stepsOf = (reference: string): string[] =>
     .split("/")
     .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
 
-/** The target of a reference such as `#/$defs/Cat` in the schema `root`. Undefined: none. */
+/** The target of a reference such as `#/$defs/Cat` in `root`. Undefined: there is none. */
 export function resolved(reference: unknown, root: Readonly<Record<string, unknown>>): unknown {
   const text = asString(reference) ?? "";
   if (!text.startsWith("#/")) return undefined;

@@ -178,7 +178,7 @@ export function openStoredScript(
   };
 }
 
-/** Connects. Resolves, after a call of `failed`, also if that fails. */
+/** Connects. Never rejects: if connecting fails, calls `failed`, and then resolves. */
 const connect = (client: Client, failed: (error: Error, of: Client) => void): Promise<unknown> =>
   client.connect().catch((error: Error) => failed(error, client));
 
