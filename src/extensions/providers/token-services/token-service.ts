@@ -53,7 +53,7 @@ async function withDeadline(
   if (!isSafeAddress(address))
     throw new Error(`${service} must be reached by https, or at a loopback or link-local address`);
   const cancel = new Cancel();
-  const timeout = new Error(`${service} did not answer within ${DEADLINE_MS / 1000} seconds`);
+  const timeout = new Error(`no answer within ${DEADLINE_MS / 1000} seconds`);
   const timer = clock.after(DEADLINE_MS, () => cancel.abort(timeout));
   try {
     return await call(cancel);
