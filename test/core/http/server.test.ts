@@ -2,6 +2,7 @@
 // access log says.
 
 import assert from "node:assert/strict";
+import http from "node:http";
 import { describe, it } from "node:test";
 import type { Exchange, Handler } from "../../../src/core/http/exchange.ts";
 import { sendJson } from "../../../src/core/http/responses.ts";
@@ -71,6 +72,46 @@ describe("connections that carry more than one request", () => {
     await waitFor(() => exchanges[0]!.cancel.aborted, "the client's leaving to be noticed");
     exchanges[0]!.expire(900_000, () => new Error("too late"));
     assert.equal(clock.pending(), 0);
+  });
+
+  it("a client that does not read the end of an aborted response is cut off after a second", async (t) => {
+    const clock = createFakeClock();
+    const exchanges: Exchange[] = [];
+    const handler: Handler = (exchange) => {
+      exchange.res.write("x".repeat(32 * 1024 * 1024));
+      exchanges.push(exchange);
+    };
+    const { url } = await serve(t, { "/large": { GET: handler } }, {}, clock);
+    const { socket } = connect(t, url, bytesOf("GET /large"));
+    socket.pause();
+    await waitFor(() => exchanges.length === 1, "the request");
+    const [{ res, abort }] = exchanges as [Exchange];
+    abort(new Error("over"));
+    clock.advance(999);
+    assert.equal(res.destroyed, false);
+    clock.advance(1);
+    assert.equal(res.destroyed, true);
+  });
+
+  it("Node's server closes idle connections late, and slow requests early", async (t) => {
+    const given: http.ServerOptions[] = [];
+    const create = (options: http.ServerOptions) => {
+      given.push(options);
+      return http.createServer(options);
+    };
+    for (const receive_ms of [60_000, 600_000, 300])
+      await serve(t, {}, { receive_ms, secure: { create } });
+    const times = given.map((options) => [
+      options.keepAliveTimeout,
+      options.headersTimeout,
+      options.requestTimeout,
+      options.connectionsCheckingInterval,
+    ]);
+    assert.deepEqual(times, [
+      [75_000, 60_000, 60_000, 5_000],
+      [75_000, 60_000, 600_000, 5_000],
+      [75_000, 300, 300, 150],
+    ]);
   });
 
   it("all requests in progress are answered at shutdown, not only the first", async (t) => {
