@@ -38,7 +38,7 @@ const COUNTERS: { readonly [dialect: string]: (reply: ProviderRequest) => Provid
   },
 };
 
-/** The most bytes of a provider's answer. A larger one is ignored. */
+/** After this many bytes of a provider's answer, the rest is not read. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 /** The provider's count, as the client gets it. Undefined: it gave none. */

@@ -516,7 +516,8 @@ describe("POST /v1/messages/count_tokens", () => {
 
   it("returns an estimate, marked as such, for other providers and after first_token_ms", async (t) => {
     const odd = status(200, { input_tokens: "many" });
-    const claude = { down: status(500), odd, slow: silent };
+    const long = status(200, { input_tokens: 42, padding: "x".repeat(1_000_000) });
+    const claude = { down: status(500), odd, long, slow: silent };
     const providers = { claude: { timeouts: { first_token_ms: 20 } } };
     const { ask, lab } = await start(t, { lab: speak("Fine."), claude }, { providers });
     const expected = { input_tokens: 1, estimated: true };
