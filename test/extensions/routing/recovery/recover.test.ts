@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { withPrefill } from "../../../../src/extensions/routing/recovery/continue.ts";
 import { configFor, startGateway, startWith, user } from "../../../support/gateway.ts";
 import {
   askScene,
@@ -162,12 +163,12 @@ describe("how a model is called", () => {
     assert.deepEqual(said, ["hi", instructed, SHOWN]);
   });
 
-  it("for the remaining tokens, and without thinking", async (t) => {
-    const models = { m: inTurn(broken(texts(SHOWN)), goesOn) };
-    const request = { max_tokens: 100 };
-    const { provider } = await askScene(t, { models, config: continuing(), request });
-    const limits = provider.asked.map(({ body }) => body["max_tokens"]);
-    assert.deepEqual(limits, [100, 96]);
+  it("for the remaining tokens, and without thinking", () => {
+    const chat = { messages: [], maxTokens: 100, wantsThinking: true, effort: "high" };
+    const [some, all] = [4, 200].map((used) => withPrefill(chat as never, SHOWN, used));
+    const { maxTokens, wantsThinking, effort } = some!;
+    assert.deepEqual([maxTokens, wantsThinking, effort], [96, false, undefined]);
+    assert.equal(all!.maxTokens, 1);
   });
 });
 
