@@ -117,6 +117,7 @@ const furtherOf = (request: ResponsesRequest) => ({
   prompt_cache_key: request.prompt_cache_key,
   prompt_cache_retention: request.prompt_cache_retention,
   safety_identifier: request.safety_identifier && pseudonymOf(request.safety_identifier),
+  service_tier: request.service_tier,
 });
 
 /** The field `text` of a response. A `format` of null counts as absent. */
@@ -133,7 +134,8 @@ const echoOf = (request: ResponsesRequest, body: Body): object => ({
   parallel_tool_calls: request.parallel_tool_calls ?? true,
   previous_response_id: null,
   reasoning: { effort: null, summary: null, ...asObject(body["reasoning"]) },
-  service_tier: "default",
+  // Only the provider knows the tier that serves a request for another one.
+  service_tier: request.service_tier === undefined ? "default" : null,
   store: false,
   temperature: request.temperature ?? 1,
   text: textEcho(asObject(body["text"])),

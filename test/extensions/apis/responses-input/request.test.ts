@@ -60,7 +60,12 @@ describe("a request of the Responses API", () => {
   });
 
   it("keeps the fields of some providers, and the end user as a hash", () => {
-    const hints = { prompt_cache_key: "k", prompt_cache_retention: "24h", safety_identifier: "me" };
+    const hints = {
+      prompt_cache_key: "k",
+      prompt_cache_retention: "24h",
+      safety_identifier: "me",
+      service_tier: "flex",
+    };
     const { further, user } = read({ ...hints, text: { verbosity: "low" } }).chat;
     assert.equal(user, "me");
     const safety_identifier = pseudonymOf("me");
@@ -69,6 +74,7 @@ describe("a request of the Responses API", () => {
     const wrong = {
       prompt_cache_retention: "1h",
       safety_identifier: 7,
+      service_tier: "",
       text: { verbosity: "loud" },
     };
     const ignored = read({ ...wrong, prompt_cache_key: "x".repeat(65) }).chat.further ?? {};
