@@ -183,6 +183,23 @@ describe("a service tier", () => {
     }
   });
 
+  it("is not the speed of a request for a provider of another format, which does not get it", async (t) => {
+    const { provider, data_dir, url } = await start(t, replyOf(), {
+      apis: ["messages", "responses"],
+      models: { m: { service_tiers: { fast: service_tiers.priority } } },
+    });
+    for (const [path, prompt] of [
+      ["messages", { messages: user("hi"), max_tokens: 9 }],
+      ["responses", { input: "hi" }],
+    ] as const) {
+      const body = { model: "m", speed: "fast", ...prompt };
+      assert.equal((await post(`${url}/v1/${path}`, body)).status, 200);
+      const [line] = (await settled(data_dir, provider.asked.length)).slice(-1);
+      const { speed, service_tier } = provider.asked.at(-1)!.body;
+      assert.deepEqual([speed, service_tier, line!["cost"]], [undefined, undefined, "12"]);
+    }
+  });
+
   it("applies again to the attempt that continues a reply, and each attempt has its own price", async (t) => {
     const usage = { ...USAGE, completion_tokens: 0, total_tokens: 1_000_000 };
     const hello = chunk({ content: "Hello." }, null, { service_tier: "default" });
