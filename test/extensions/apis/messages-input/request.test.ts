@@ -292,6 +292,7 @@ describe("what only a provider of the same format can serve", () => {
     ["output_format", { output_format: { type: "grammar" } }],
     ["output_config.format", { output_config: { format: { type: "grammar" } } }],
     ["container", { container: "c" }],
+    ["inference_geo", { inference_geo: "us" }],
     ["mcp_servers", { mcp_servers: [{ type: "url" }] }],
     ["stop_sequences", { stop_sequences: ["a", "b", "c", "d", "e"] }],
     ["context_management.edits[0]", { context_management: { edits: [{ type: "compact_2026" }] } }],
@@ -323,6 +324,7 @@ describe("what only a provider of the same format can serve", () => {
   it("excludes what does not change the meaning", () => {
     const over = {
       service_tier: "auto",
+      inference_geo: "global",
       metadata: { user_id: "u" },
       context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
       system: [{ ...text("x"), cache_control: { type: "ephemeral" } }],
