@@ -417,6 +417,19 @@ describe("a request of the Responses API", () => {
     assert.deepEqual([effort, chat.response_format, chat.messages.length], ["max", undefined, 1]);
   });
 
+  it("repeats of its reasoning what takes effect", () => {
+    const asked = { effort: "low", generate_summary: "auto" };
+    const ignored = { mode: "pro", context: "all_turns" };
+    const update = { type: "configuration_update", reasoning: { effort: "high" } };
+    const input = [{ role: "user", content: "hi" }, update];
+    for (const [reasoning, given, expected] of [
+      [{ ...asked, ...ignored }, "hi", { effort: "low", summary: "auto" }],
+      [{ ...asked, summary: null }, input, { effort: "high", summary: "auto" }],
+      [ignored, "hi", { effort: null, summary: null }],
+    ] as const)
+      assert.deepEqual(Object(read({ reasoning }, given).facts.echo)["reasoning"], expected);
+  });
+
   it("has its format in text.format", () => {
     const type = "json_schema";
     const schema = { name: "answer", schema: { type: "object", properties: {} }, strict: true };
