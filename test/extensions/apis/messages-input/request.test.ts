@@ -415,6 +415,10 @@ it("a provider of the same format gets no blocks of other models that it would r
   assert.deepEqual(passed(alone().slice(0, -1)), alone().slice(0, -1));
   assert.deepEqual(passed(alone(own, text("\n\n"), text("x"))), alone(text("x")));
   assert.deepEqual(passed(alone(text(" "))), alone(text("(no answer)")));
+  const said = (content: string) => [...HI, { role: "assistant", content }, ...HI];
+  for (const blank of ["", " \n"])
+    assert.deepEqual(passed(said(blank)), alone(text("(no answer)")));
+  for (const kept of [said("x"), said("").slice(0, -1)]) assert.deepEqual(passed(kept), kept);
   const others = [user(text(" ")), ...alone(text(" ")).slice(0, -1)];
   assert.deepEqual(passed(others), others);
 });
