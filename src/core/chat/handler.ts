@@ -138,13 +138,12 @@ function endOf(
     report(event, progress.model, errorFields(error));
     clientError = toClientError(chat.model, [{ model: progress.model, error }]);
   }
-  const { code, status } = clientError;
-  const httpStatus = exchange.res.headersSent ? 200 : status;
+  const httpStatus = exchange.res.headersSent ? 200 : clientError.status;
   return {
-    outcome: { status: "failed", httpStatus, errorCode: code },
+    outcome: { status: "failed", httpStatus, errorCode: clientError.code },
     clientError,
     // The bug itself, so that its own stack is logged.
-    error: code === "internal_error" ? error : clientError,
+    error: clientError.code === "internal_error" ? error : clientError,
   };
 }
 

@@ -80,10 +80,12 @@ export class Deadlines {
   }
 
   #end(name: string, ms: number): void {
-    // Before it is sent, a request waits for a free connection or for a new one. Waiting for a free
-    // one says nothing about the provider. Waiting for a new one does, but connect_ms would already
-    // have ended that wait, unless it is at least as long as `ms`.
-    const detail = { fromContent: this.#currentName === "" && ms > this.#timeouts.connect_ms };
+    // While no deadline but total_ms runs, nothing is expected of the provider: the client has no
+    // room, or the request waits for a free connection or for a new one. Only the wait for a new
+    // one says something about the provider, but connect_ms would already have ended that wait,
+    // unless it is at least as long as `ms`.
+    const isBlameless = this.#currentName !== "" || ms > this.#timeouts.connect_ms;
+    const detail = { fromContent: this.#current === undefined && isBlameless };
     this.#expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`, detail));
   }
 }

@@ -26,12 +26,18 @@ import { piecesOf } from "../../support/raw-provider.ts";
 
 type Run = ReturnType<typeof start>;
 
-function start({ models, clock }: Lab, hooks: Partial<RequestContext> = {}, chat = chatOf()) {
+/** `room`: when the client has room after a batch. Undefined: it always has. */
+function start(
+  { models, clock }: Lab,
+  hooks: Partial<RequestContext> = {},
+  chat = chatOf(),
+  room?: Promise<unknown>,
+) {
   const cancel = new Cancel();
   const delivered: Part[] = [];
   const deliver = (parts: readonly Part[]) => {
     delivered.push(...parts);
-    return undefined;
+    return room;
   };
   const result = completeWithFallback(chat, models, deliver, {
     config: {} as never, // Only extensions read the configuration.
@@ -103,6 +109,17 @@ describe("completeWithFallback", () => {
 const unsent: Answer = ({ cancel }) =>
   new Promise((_, reject) => cancel.onAbort(() => reject(cancel.reason as Error)));
 
+/** A stream that begins. */
+const begun: Answer = async ({ sent, cancel }) => {
+  sent();
+  async function* body(): AsyncGenerator<Uint8Array> {
+    yield Buffer.from('data: {"choices":[{"delta":{"content":"Hi"}}]}\n\n');
+    yield await new Promise<never>((_, reject) => cancel.onAbort(() => reject(cancel.reason)));
+  }
+  const get = (name: string) => (name === "content-type" ? "text/event-stream" : null);
+  return { status: 200, headers: { get }, body: body() };
+};
+
 describe("completeWithFallback, cancelled", () => {
   it("ends the wait before a retry", async () => {
     const world = lab({ a: [refuse(500)] });
@@ -155,6 +172,20 @@ describe("completeWithFallback, cancelled", () => {
           await failure(run);
           assert.equal(world.models[0]!.status().failures, failures);
         }
+    });
+
+  for (const [which, room, failures] of [
+    ["has room", undefined, 1],
+    ["does not read", new Promise(() => undefined), 0],
+  ] as const)
+    it(`blames ${failures} providers if a stream reaches its provider's total_ms while the client ${which}`, async () => {
+      const timeouts = { total_ms: 4_000 };
+      const row = { vendor: "generic", dialect: "openai", base_url: "http://lab/v1", timeouts };
+      const world = lab({ a: [begun] }, { providers: new Map([["lab", row]]) });
+      const run = start(world, {}, chatOf({ stream: true }), room);
+      await pass(world, 4_000);
+      await failure(run);
+      assert.equal(world.models[0]!.status().failures, failures);
     });
 });
 

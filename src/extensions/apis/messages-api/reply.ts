@@ -24,6 +24,7 @@ function usageFields(usage: Usage) {
     cache_creation_input_tokens: cache_write_tokens,
     cache_read_input_tokens: usage.prompt_cache_hit_tokens,
     output_tokens: usage.completion_tokens,
+    output_tokens_details: { thinking_tokens: usage.completion_tokens_details.reasoning_tokens },
   };
 }
 
@@ -37,7 +38,7 @@ const emptyMessage = ({ model, meter }: Serving) => ({
   stop_reason: null,
   stop_sequence: null,
   // When the message begins, there is no output yet.
-  usage: { ...usageFields(meter.usage().usage), output_tokens: 0 },
+  usage: { ...usageFields(meter.usage().usage), output_tokens: 0, output_tokens_details: null },
 });
 
 const STOP_REASONS: Readonly<Record<FinishReason, string>> = {

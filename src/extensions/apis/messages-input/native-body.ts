@@ -48,11 +48,12 @@ export function nativeBody(body: Body): Body {
 
 function withoutRefused(message: unknown, index: number, all: readonly unknown[]): unknown {
   const { role, content } = asObject(message);
-  if (role !== "assistant" || !Array.isArray(content)) return message;
+  if (role !== "assistant" || asString(content)?.trim()) return message;
   // Other providers' replies may be empty. This format allows that only in the last message.
   const isLast = index === all.length - 1;
-  const kept = content.filter((block) => !isUnsigned(block) && (isLast || !isBlank(block)));
-  if (kept.length === content.length && (kept.length > 0 || isLast)) return message;
+  const blocks = blocksOf(message);
+  const kept = blocks.filter((block) => !isUnsigned(block) && (isLast || !isBlank(block)));
+  if (kept.length === blocks.length && (kept.length > 0 || isLast)) return message;
   const filled = kept.length > 0 ? kept : [{ type: "text", text: "(no answer)" }];
   return { ...asObject(message), content: filled };
 }

@@ -124,7 +124,14 @@ const passedHeaders = (headers: IncomingHttpHeaders): Readonly<Record<string, st
   );
 
 /** Fields that no other format has. */
-const NATIVE_ONLY = ["top_k", "container", "mcp_servers", "thread", "compaction"] as const;
+const NATIVE_ONLY = [
+  "top_k",
+  "container",
+  "mcp_servers",
+  "thread",
+  "compaction",
+  "inference_geo",
+] as const;
 
 function noteNativeOnlyFields(request: MessagesRequest, note: Note): void {
   const { thinking, tool_choice, context_management, stop_sequences = [] } = request;

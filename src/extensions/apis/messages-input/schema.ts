@@ -197,6 +197,8 @@ export const messagesRequest = object({
   top_k: unsetOr(number({ min: 0, integer: true })),
   stop_sequences: withDefault(array(nonEmpty), []),
   metadata: lenient(object({ user_id: lenient(nonEmpty) })),
+  /** The region that must process the request. "global" allows any. */
+  inference_geo: refine(optional(string()), (geo) => (geo === "global" ? undefined : geo)),
 });
 /** A request of either kind. The fields about the reply may be absent. */
 export type MessagesRequest = Infer<typeof countRequest> & Partial<Infer<typeof messagesRequest>>;

@@ -103,11 +103,14 @@ function updated(request: ResponsesRequest): ResponsesRequest {
   return { ...request, reasoning, text };
 }
 
+/** A summary that the client asks for under its name or its earlier name. */
+const summaryOf = (reasoning: ResponsesRequest["reasoning"]) =>
+  reasoning?.summary ?? reasoning?.generate_summary;
+
 /** A client that asks for a summary gets the reasoning itself, as far as the model shows it. */
 function thinkingOf({ reasoning }: ResponsesRequest) {
-  const { effort: requestedEffort, generate_summary, summary = generate_summary } = reasoning ?? {};
-  const effort = requestedEffort === "none" ? undefined : requestedEffort;
-  const showThinking = summary !== undefined && requestedEffort !== "none";
+  const effort = reasoning?.effort === "none" ? undefined : reasoning?.effort;
+  const showThinking = summaryOf(reasoning) !== undefined && reasoning?.effort !== "none";
   return { showThinking, wantsThinking: showThinking || effort !== undefined, effort };
 }
 
@@ -117,6 +120,7 @@ const furtherOf = (request: ResponsesRequest) => ({
   prompt_cache_key: request.prompt_cache_key,
   prompt_cache_retention: request.prompt_cache_retention,
   safety_identifier: request.safety_identifier && pseudonymOf(request.safety_identifier),
+  service_tier: request.service_tier,
 });
 
 /** The field `text` of a response. A `format` of null counts as absent. */
@@ -125,15 +129,17 @@ const textEcho = ({ format, ...text }: Record<string, unknown>): object => ({
   format: format ?? { type: "text" },
 });
 
-const echoOf = (request: ResponsesRequest, body: Body): object => ({
+const echoOf = ({ reasoning, ...request }: ResponsesRequest, body: Body): object => ({
   background: false,
   instructions: request.instructions ?? null,
   max_output_tokens: request.max_output_tokens ?? null,
   metadata: request.metadata ?? {},
   parallel_tool_calls: request.parallel_tool_calls ?? true,
   previous_response_id: null,
-  reasoning: { effort: null, summary: null, ...asObject(body["reasoning"]) },
-  service_tier: "default",
+  // Only what takes effect: the client would take any other member for honoured.
+  reasoning: { effort: reasoning?.effort ?? null, summary: summaryOf(reasoning) ?? null },
+  // Only the provider knows the tier that serves a request for another one.
+  service_tier: request.service_tier === undefined ? "default" : null,
   store: false,
   temperature: request.temperature ?? 1,
   text: textEcho(asObject(body["text"])),

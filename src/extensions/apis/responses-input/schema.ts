@@ -251,5 +251,6 @@ export const responsesRequest = object({
   safety_identifier: lenient(nonEmpty),
   prompt_cache_key: lenient(string(CACHE_KEY)),
   prompt_cache_retention: lenient(literal("in_memory", "24h")),
+  service_tier: lenient(nonEmpty),
 });
 export type ResponsesRequest = Infer<typeof responsesRequest>;

@@ -1,7 +1,9 @@
 // Counts the bytes that a streamed reply keeps in memory until its end. A stream of chat
-// completions keeps nothing. In the other APIs the last events repeat the whole reply, or tool
-// calls wait for their arguments. That memory grows with the text and with the number of blocks.
+// completions keeps nothing. In the Responses API the last events repeat the whole reply. In the
+// Messages API hidden thoughts are kept, and what follows a call waits for the call's arguments.
+// That memory grows with the text and with the number of blocks.
 import type { Part } from "../../../core/openai/parts.ts";
+import type { ChatRequest } from "../../../core/openai/request.ts";
 import { tooLarge } from "../../../core/routing/attempt-errors.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
@@ -22,7 +24,9 @@ const sizeOf = (part: Part): number => {
 const KINDS: readonly Part["type"][] = ["text", "refusal", "reasoning"];
 
 /** Adds up the blocks of a reply, and the bytes that are kept of it. */
-function createSum() {
+function createSum({ native, wantsThinking, showThinking }: ChatRequest) {
+  /** Whether texts are kept. In the Messages API they may be from the first call on. */
+  let isTextKept = native?.dialect !== "anthropic" || (wantsThinking && !showThinking);
   let kind: Part["type"] | undefined;
   /** Whether native events are held until the end of the reply: from message_delta on. */
   let isHeld = false;
@@ -38,7 +42,8 @@ function createSum() {
     for (const part of parts) {
       const begun = isBeginning(part) ? 1 : 0;
       sum.blocks += begun;
-      sum.bytes += sizeOf(part) + BLOCK_BYTES * begun;
+      isTextKept ||= part.type === "tool_call";
+      sum.bytes += (isTextKept ? sizeOf(part) : 0) + BLOCK_BYTES * begun;
       if (part.type !== "native") continue;
       isHeld ||= asObject(part.event)["type"] === "message_delta";
       if (isHeld) sum.bytes += JSON.stringify(part.event).length;
@@ -55,7 +60,7 @@ export const countingKept =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
     if (!chat.native) return complete(chat, candidates, deliver, context);
-    const add = createSum();
+    const add = createSum(chat);
     let retained = 0;
     return complete(
       chat,

@@ -1,7 +1,7 @@
 // Other prices of a model: for service tiers such as "flex" or "priority", and for long prompts. A
 // client's `service_tier` is forwarded to a model whose configuration has a price for that tier,
 // and the reply is billed by the tier that its provider states. The `speed` of a request in the
-// Messages API is a tier too.
+// Messages API is a tier too, for a provider of that format.
 import { positive, strict } from "../../../config/fields.ts";
 import { configMoments } from "../../../config/extension.ts";
 import { prices } from "../../../config/providers-and-models.ts";
@@ -79,8 +79,8 @@ function withPrices(
   config: RoutingSettings,
 ): readonly Model[] {
   const service_tier = asString(chat.further?.["service_tier"]);
-  const asked = service_tier ?? asString(chat.native?.body["speed"]) ?? "";
   return models.map((model) => {
+    const asked = service_tier ?? speedOf(chat, model) ?? "";
     const row = config.models.get(model.name);
     const usual = { price: row?.price, long: longPrompts.of(row) ?? [] };
     const scheduleOf = (tier: string) => scheduleIn(tiers.of(row), tier);
@@ -93,6 +93,10 @@ function withPrices(
     return usual.long.length > 0 ? priced(model, [usual], () => usual) : model;
   });
 }
+
+/** The speed that a request asks of a model. Only one of the request's own format gets it. */
+const speedOf = ({ native }: ChatRequest, { provider }: Model): string | undefined =>
+  native?.dialect === provider.dialect ? asString(native.body["speed"]) : undefined;
 
 /** OpenAI renamed a tier. It takes both names, and may state either, whichever was asked for. */
 const OTHER_NAME: ReadonlyMap<string, string> = new Map([

@@ -80,6 +80,7 @@ describe("a reply", () => {
       cache_creation_input_tokens: 5,
       cache_read_input_tokens: 8,
       output_tokens: 7,
+      output_tokens_details: { thinking_tokens: 3 },
     });
   });
 

@@ -292,6 +292,7 @@ describe("what only a provider of the same format can serve", () => {
     ["output_format", { output_format: { type: "grammar" } }],
     ["output_config.format", { output_config: { format: { type: "grammar" } } }],
     ["container", { container: "c" }],
+    ["inference_geo", { inference_geo: "us" }],
     ["mcp_servers", { mcp_servers: [{ type: "url" }] }],
     ["stop_sequences", { stop_sequences: ["a", "b", "c", "d", "e"] }],
     ["context_management.edits[0]", { context_management: { edits: [{ type: "compact_2026" }] } }],
@@ -323,6 +324,7 @@ describe("what only a provider of the same format can serve", () => {
   it("excludes what does not change the meaning", () => {
     const over = {
       service_tier: "auto",
+      inference_geo: "global",
       metadata: { user_id: "u" },
       context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
       system: [{ ...text("x"), cache_control: { type: "ephemeral" } }],
@@ -413,6 +415,10 @@ it("a provider of the same format gets no blocks of other models that it would r
   assert.deepEqual(passed(alone().slice(0, -1)), alone().slice(0, -1));
   assert.deepEqual(passed(alone(own, text("\n\n"), text("x"))), alone(text("x")));
   assert.deepEqual(passed(alone(text(" "))), alone(text("(no answer)")));
+  const said = (content: string) => [...HI, { role: "assistant", content }, ...HI];
+  for (const blank of ["", " \n"])
+    assert.deepEqual(passed(said(blank)), alone(text("(no answer)")));
+  for (const kept of [said("x"), said("").slice(0, -1)]) assert.deepEqual(passed(kept), kept);
   const others = [user(text(" ")), ...alone(text(" ")).slice(0, -1)];
   assert.deepEqual(passed(others), others);
 });

@@ -60,7 +60,12 @@ describe("a request of the Responses API", () => {
   });
 
   it("keeps the fields of some providers, and the end user as a hash", () => {
-    const hints = { prompt_cache_key: "k", prompt_cache_retention: "24h", safety_identifier: "me" };
+    const hints = {
+      prompt_cache_key: "k",
+      prompt_cache_retention: "24h",
+      safety_identifier: "me",
+      service_tier: "flex",
+    };
     const { further, user } = read({ ...hints, text: { verbosity: "low" } }).chat;
     assert.equal(user, "me");
     const safety_identifier = pseudonymOf("me");
@@ -69,6 +74,7 @@ describe("a request of the Responses API", () => {
     const wrong = {
       prompt_cache_retention: "1h",
       safety_identifier: 7,
+      service_tier: "",
       text: { verbosity: "loud" },
     };
     const ignored = read({ ...wrong, prompt_cache_key: "x".repeat(65) }).chat.further ?? {};
@@ -409,6 +415,19 @@ describe("a request of the Responses API", () => {
     const input = [first, asked, { type, reasoning: { effort: "max" } }, { type, reasoning: {} }];
     const { effort, ...chat } = read({ text: { format: { type: "json_object" } } }, input).chat;
     assert.deepEqual([effort, chat.response_format, chat.messages.length], ["max", undefined, 1]);
+  });
+
+  it("repeats of its reasoning what takes effect", () => {
+    const asked = { effort: "low", generate_summary: "auto" };
+    const ignored = { mode: "pro", context: "all_turns" };
+    const update = { type: "configuration_update", reasoning: { effort: "high" } };
+    const input = [{ role: "user", content: "hi" }, update];
+    for (const [reasoning, given, expected] of [
+      [{ ...asked, ...ignored }, "hi", { effort: "low", summary: "auto" }],
+      [{ ...asked, summary: null }, input, { effort: "high", summary: "auto" }],
+      [ignored, "hi", { effort: null, summary: null }],
+    ] as const)
+      assert.deepEqual(Object(read({ reasoning }, given).facts.echo)["reasoning"], expected);
   });
 
   it("has its format in text.format", () => {

@@ -175,6 +175,23 @@ describe("what a stream retains", () => {
     }
   });
 
+  it("for the Messages API is hidden thoughts, and all from the first call on", () => {
+    const thought: Part = { type: "reasoning", text: "x" };
+    const called: Part = { type: "tool_call", call: 0, id: "c", name: "f" };
+    const args: Part = { type: "tool_arguments", call: 0, text: "{}" };
+    const native = { dialect: "anthropic" };
+    const hidden = { wantsThinking: true, showThinking: false };
+    // 512 bytes count for each block.
+    for (const [parts, fields, expected] of [
+      [[thought, text, text], {}, 2 * 512],
+      [[thought, text], { wantsThinking: true, showThinking: true }, 2 * 512],
+      [[thought, text], hidden, 2 * 512 + 2],
+      [[text, called, args, text], {}, 3 * 512 + 3],
+    ] as const)
+      assert.equal(play(parts, { stream: true, native, ...fields }), expected);
+    assert.equal(play([text, text], { stream: true, native: { dialect: "responses" } }), 512 + 2);
+  });
+
   it("counts log probabilities", () => {
     const token = { token: "x", logprob: -1, bytes: null, top_logprobs: [] };
     const kept = play([{ ...text, logprobs: Array(200).fill(token) }], STREAM);

@@ -137,6 +137,21 @@ describe("a service tier", () => {
       }
   });
 
+  it("is asked for and billed in the Responses API too", async (t) => {
+    const { provider, data_dir, url } = await start(t, replyOf(), { apis: ["responses"] });
+    const responses = `${url}/v1/responses`;
+    for (const [service_tier, cost, stated] of [
+      ["flex", "6", null],
+      [undefined, "12", "default"],
+    ] as const) {
+      const answer = await post(responses, { model: "m", input: "hi", service_tier });
+      const [line] = (await settled(data_dir, provider.asked.length)).slice(-1);
+      const { body } = provider.asked.at(-1)!;
+      assert.deepEqual([body["service_tier"], line!["cost"]], [service_tier, cost]);
+      assert.equal(JSON.parse(await answer.text())["service_tier"], stated);
+    }
+  });
+
   it("is one tier under two names: OpenAI calls `priority` `fast` too", async (t) => {
     for (const stated of ["priority", "fast", undefined]) {
       const { billed } = await start(t, replyOf(stated));
@@ -165,6 +180,23 @@ describe("a service tier", () => {
       assert.equal((await settled(data_dir, 1))[0]!["cost"], cost);
       const [{ body: sent }] = provider.asked as [Asked];
       assert.deepEqual([sent["speed"], sent["service_tier"]], [asked, undefined]);
+    }
+  });
+
+  it("is not the speed of a request for a provider of another format, which does not get it", async (t) => {
+    const { provider, data_dir, url } = await start(t, replyOf(), {
+      apis: ["messages", "responses"],
+      models: { m: { service_tiers: { fast: service_tiers.priority } } },
+    });
+    for (const [path, prompt] of [
+      ["messages", { messages: user("hi"), max_tokens: 9 }],
+      ["responses", { input: "hi" }],
+    ] as const) {
+      const body = { model: "m", speed: "fast", ...prompt };
+      assert.equal((await post(`${url}/v1/${path}`, body)).status, 200);
+      const [line] = (await settled(data_dir, provider.asked.length)).slice(-1);
+      const { speed, service_tier } = provider.asked.at(-1)!.body;
+      assert.deepEqual([speed, service_tier, line!["cost"]], [undefined, undefined, "12"]);
     }
   });
 
