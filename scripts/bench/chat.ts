@@ -76,10 +76,12 @@ const DEADLINE_MS = 30_000;
  */
 export async function checkReplies({ url, path, model, headers }: Target): Promise<void> {
   const client = createClient(url, DEADLINE_MS);
-  const requestFor = (words: string): Request => {
-    const body = bodyOf(words, model);
-    return { method: "POST", path, headers, body, asked: JSON.parse(body) };
-  };
+  const requestFor = (words: string): Request => ({
+    method: "POST",
+    path,
+    headers,
+    body: bodyOf(words, model),
+  });
   const request = requestFor("bytes=300");
   const whole = exchangeOf("", request, await client.send(request));
   const sent = "All happy families are alike. ".repeat(10);

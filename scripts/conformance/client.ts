@@ -17,8 +17,6 @@ export interface Request {
   /** A header that is undefined is left out. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string | Buffer | undefined;
-  /** The body before it was serialized. Absent: the body is not a JSON object. */
-  readonly asked?: Json;
   /** When it is aborted, the connection is closed at once. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -188,7 +186,9 @@ export type Exchange = ReturnType<typeof exchangeOf>;
 
 /** Parses an answer. `check`: the id of the check that sent the request. */
 export function exchangeOf(check: string, request: Request, answer: Answer) {
-  const { asked = {} } = request;
+  const { body = "" } = request;
+  const sent = parseJson(String(body));
+  const asked: Json = isObject(sent) ? sent : {};
   const { text = "" } = answer;
   const streamed = answer.status === 200 && asked["stream"] === true;
   const json = parseJson(text);

@@ -1,9 +1,9 @@
 // How the checks call a gateway: the functions that each check gets, and the sample of requests for
 // the rules about every answer.
 
-import { exchangeOf, parseJson, type Client, type Exchange, type Request } from "./client.ts";
+import { exchangeOf, type Client, type Exchange, type Request } from "./client.ts";
 import * as expect from "./expect.ts";
-import { isObject, type Json } from "./shapes.ts";
+import type { Json } from "./shapes.ts";
 import type { Need, Options } from "./suite.ts";
 
 /** The path of chat completions. */
@@ -62,17 +62,15 @@ export function testerOf(run: Run, check: string) {
   };
 
   function chatOf(fields: Ask = {}, { headers, path = CHAT, signal }: Over = {}): Request {
-    const asIs = typeof fields === "string" || fields instanceof Buffer;
+    const isBody = typeof fields === "string" || fields instanceof Buffer;
     const usual = { model, messages: question(`Say the word ${WORD} and nothing else.`) };
-    const asked = asIs ? parseJson(String(fields)) : { ...usual, ...fields };
     const authorization = `Bearer ${options.key}`;
     return {
       method: "POST",
       path,
       signal,
       headers: { ...own, "content-type": "application/json", authorization, ...headers },
-      body: asIs ? fields : JSON.stringify(asked),
-      ...(isObject(asked) && { asked }),
+      body: isBody ? fields : JSON.stringify({ ...usual, ...fields }),
     };
   }
   async function send(request: Request): Promise<Exchange> {

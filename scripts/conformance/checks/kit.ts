@@ -158,18 +158,21 @@ function apiKitOf(t: Tester, askOf: AskOf, overOf: OverOf) {
   };
 }
 
-/** `askOf`: the body of a request with these fields; `overOf`: its path and headers. */
-export function apiOf(level: Level, askOf: AskOf, overOf: OverOf) {
-  function checks(source: string, entries: Stated<(kit: ApiKit) => unknown>): void {
+/**
+ * A way to state the checks of an API. `askOf`: the body of a request with these fields; `overOf`:
+ * its path and headers.
+ */
+export const apiOf =
+  (level: Level, askOf: AskOf, overOf: OverOf) =>
+  (source: string, entries: Stated<(kit: ApiKit) => unknown>): void => {
     for (const [heading, run] of Object.entries(entries))
       CHECKS.push(checkOf(level, source, heading, (t) => run(apiKitOf(t, askOf, overOf))));
-  }
-  return {
-    checks,
-    /** Checks of a stream's events. Each check gets them by the same request. */
-    ofStream(source: string, entries: Stated<(events: readonly Json[]) => void>): void {
-      for (const [heading, look] of Object.entries(entries))
-        checks(source, { [heading]: async ({ stream }) => look(await stream()) });
-    },
   };
-}
+/** Checks of a stream's events. Each check gets them by the same request. */
+export const ofStream = (entries: Stated<(events: readonly Json[]) => void>) =>
+  Object.fromEntries(
+    Object.entries(entries).map(([heading, look]) => [
+      heading,
+      async ({ stream }: ApiKit) => look(await stream()),
+    ]),
+  );
