@@ -1,11 +1,10 @@
 // The table `compare`: what the same work costs each target, side by side.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { bodyOf, checkReplies } from "./chat.ts";
 import { cpuOf, cpuPerEvent, firstTokens, median, memoryOf, openStreams } from "./load.ts";
 import { percentile, wholeReplies, type Effort } from "./load.ts";
 import { table } from "./table.ts";
-import type { Kind, Target } from "./targets.ts";
+import { bodyOf, checkReplies, type Kind, type Target } from "./targets.ts";
 
 const STREAMS = 50;
 const EVENTS = 300;

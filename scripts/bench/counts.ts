@@ -4,9 +4,8 @@
 import { once } from "node:events";
 import http from "node:http";
 import { launch } from "../../test/support/program.ts";
-import { bodyOf, post } from "./chat.ts";
 import { table } from "./table.ts";
-import { AUTHORIZED, serving, stop, TYPESCRIPT, type Target } from "./targets.ts";
+import { AUTHORIZED, bodyOf, post, serving, stop, TYPESCRIPT, type Target } from "./targets.ts";
 
 /** What one request, or one event of a stream, creates. */
 export interface Counts {

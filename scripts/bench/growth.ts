@@ -2,10 +2,9 @@
 // something. A ratio of 1.0 means that it does not change.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { bodyOf } from "./chat.ts";
 import { cpuOf, cpuPerEvent, median, openStreams, wholeReplies, type Effort } from "./load.ts";
 import { table } from "./table.ts";
-import { gateway, type Kind, type Target } from "./targets.ts";
+import { bodyOf, gateway, type Kind, type Target } from "./targets.ts";
 
 /** How long the gateway may still work after a load, in ms: logs, books, garbage collection. */
 const QUIET_MS = 1_000;

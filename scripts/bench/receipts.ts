@@ -19,10 +19,9 @@ import { openBooks } from "../../src/extensions/money/usage/index.ts";
 import { PRICE, settleLine } from "../../test/support/books.ts";
 import { folder } from "../../test/support/folder.ts";
 import { createRandom } from "../../test/support/random.ts";
-import { bodyOf } from "./chat.ts";
 import { answersOf, memoryOf, percentile, startLoad } from "./load.ts";
 import { table } from "./table.ts";
-import { gateway, MACHINE, pinned, startProvider, type Target } from "./targets.ts";
+import { bodyOf, gateway, MACHINE, pinned, startProvider, type Target } from "./targets.ts";
 
 const { values } = parseArgs({ options: { records: { type: "string", default: "10000000" } } });
 const RECORDS = Number(values.records);
