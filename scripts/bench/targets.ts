@@ -38,7 +38,8 @@ export interface Kind {
   readonly diskBytes: number | undefined;
   /** Whether the benchmark continues without it if it fails. */
   readonly isPeer: boolean;
-  readonly start: (upstream: string) => Promise<Target>;
+  /** How it is started behind a provider. */
+  readonly startOf: (upstream: string) => Start | Promise<Start>;
 }
 
 /** Whether targets can be pinned to a core. */
@@ -76,7 +77,6 @@ export function bodyOf(words: string, model: string, filler = 200): string {
 }
 
 interface Start {
-  readonly name: string;
   /** Where its chat requests differ from CALL. */
   readonly call?: Partial<typeof CALL>;
   /** The port passed to the process. Absent: the process prints its port. */
@@ -169,8 +169,8 @@ export async function stop({ child, ended }: Running): Promise<void> {
 }
 
 /** Starts a target on one core, away from the load, and waits until it answers. */
-export async function started(start: Start): Promise<Target> {
-  const { name, port, env } = start;
+export async function started({ name, startOf }: Kind, upstream: string): Promise<Target> {
+  const { port, env, ...start } = await startOf(upstream);
   const call = { ...CALL, ...start.call };
   const began = performance.now();
   const command = pinned ? ["taskset", "-c", "0", ...start.command] : start.command;
@@ -219,11 +219,9 @@ export const relay: Kind = {
   switchedOn: "nothing but parsing and re-serializing both bodies and each event, on `node:http`",
   diskBytes: undefined,
   isPeer: false,
-  start: (upstream) =>
-    started({
-      name: "relay",
-      command: [process.execPath, ...TYPESCRIPT, "scripts/bench/relay.ts", upstream],
-    }),
+  startOf: (upstream) => ({
+    command: [process.execPath, ...TYPESCRIPT, "scripts/bench/relay.ts", upstream],
+  }),
 };
 
 /** The configuration of a gateway that keeps its books in `place`. */
@@ -258,10 +256,8 @@ export const gateway = (over: object = {}): Kind => ({
   switchedOn: "a key, limits, all checks, prices, spend log, usage records, access log and metrics",
   diskBytes: sizeOf(FILE),
   isPeer: false,
-  start: (upstream) =>
-    started({
-      name: "chat-gateway",
-      call: { headers: AUTHORIZED },
-      command: [process.execPath, ...serving(upstream, over)],
-    }),
+  startOf: (upstream) => ({
+    call: { headers: AUTHORIZED },
+    command: [process.execPath, ...serving(upstream, over)],
+  }),
 });

@@ -1,11 +1,11 @@
 // How the checks are stated: each has a heading, and is either data or code.
 
-import type { Exchange } from "../client.ts";
+import type { Exchange, Headers } from "../client.ts";
 import * as expect from "../expect.ts";
 import { find, first, isObject, Shape, wordsOf, type Fields, type Json } from "../shapes.ts";
 import { every, NEEDS, Skipped } from "../suite.ts";
 import type { Check, Kind, Level, Need } from "../suite.ts";
-import { question, type Ask, type Headers, type Over, type Tester } from "../tester.ts";
+import { question, type Ask, type Over, type Tester } from "../tester.ts";
 
 /**
  * Entries by the headings of their checks: `id: rule`, or `id [words]: rule`. The id lacks the

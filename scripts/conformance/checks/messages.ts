@@ -1,10 +1,11 @@
 // Level `messages`: Anthropic's Messages API, as its clients rely on it. The rules about every
 // answer of chat completions do not apply to these requests.
 
+import type { Headers } from "../client.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, list, wordsOf, type Fields, type Json } from "../shapes.ts";
-import { TOOLS, type Headers, type Tester } from "../tester.ts";
+import { TOOLS, type Tester } from "../tester.ts";
 import { after, apiOf, expectNames, ofStream, user, type ApiKit } from "./kit.ts";
 
 const PATH = "/v1/messages";
