@@ -70,12 +70,9 @@ async function least(work: Work, target: Target, countsSoFar: () => Promise<Coun
     const before = await countsSoFar();
     await ask(work.requests);
     const after = await countsSoFar();
-    batches.push({
-      promises: (after.promises - before.promises) / work.count,
-      timers: (after.timers - before.timers) / work.count,
-      bytes: (after.bytes - before.kept) / work.count,
-      kept: (after.kept - before.kept) / work.count,
-    });
+    const per = (name: keyof Counts, since = name) => (after[name] - before[since]) / work.count;
+    const [promises, timers, kept] = [per("promises"), per("timers"), per("kept")];
+    batches.push({ promises, timers, bytes: per("bytes", "kept"), kept });
   }
   agent.destroy();
   const leastOf = (name: keyof Counts) => Math.min(...batches.map((each) => each[name]));
