@@ -18,8 +18,8 @@ import { VENDOR_ROWS } from "../src/extensions/operations/vendor-models/index.ts
 import { serveCommand } from "../src/program.ts";
 import { checking, formats, installed, VENDORS } from "../test/support/config.ts";
 
-/** What the program states about each row, by the name of the row. */
-type Facts = ReadonlyMap<string, readonly string[]>;
+/** What the program states about a row: the name of the row, and its cells. */
+type Fact = readonly [name: string, cells: readonly string[]];
 
 /** A field of the configuration, as the manual states it. */
 interface Field {
@@ -42,24 +42,19 @@ const PLACEHOLDERS: Readonly<Record<string, string>> = {
 /** A longer list of names is in the text of the page; the table then says only "name". */
 const MAX_LISTED_NAMES = 12;
 
-const GENERATED: Readonly<Record<string, () => string>> = {
+/** The current tables, by their names. `table`: the one in the page. */
+const TABLES: Readonly<Record<string, (table: string) => string>> = {
   providers: providersTable,
   models: modelsTable,
   commands: commandsTable,
   options: optionsTable,
   metrics: metricsTable,
-};
-
-const FILLED: Readonly<Record<string, () => Facts>> = {
-  fields: () =>
-    new Map(configurationFields().map(({ path, type, fallback }) => [path, [type, fallback]])),
-  errors: () =>
-    new Map(
-      Object.entries(ERRORS).map(([code, { status, type }]) => [
-        code,
-        [`${status}`, `\`${type}\``],
-      ]),
-    ),
+  fields: filledWith(() =>
+    configurationFields().map(({ path, type, fallback }) => [path, [type, fallback]]),
+  ),
+  errors: filledWith(() =>
+    Object.entries(ERRORS).map(([code, { status, type }]) => [code, [`${status}`, codes([type])]]),
+  ),
 };
 
 const commands = new Map([["serve", serveCommand], ...installed.family(programSlots.command)]);
@@ -79,28 +74,21 @@ export function configurationFields(): Field[] {
 }
 
 /** Returns the page with current tables. Throws if a row names something that does not exist. */
-export function withTables(page: string): string {
-  return page
-    .replace(
-      /(<!-- generated: (\w+) -->\n)[\s\S]*?(<!-- end -->)/g,
-      (_, start: string, name: string, end: string) => `${start}${GENERATED[name]!()}\n${end}`,
-    )
-    .replace(
-      /(<!-- filled: (\w+) -->\n)([\s\S]*?)(<!-- end -->)/g,
-      (_, ...[start, name, table, end]: readonly [string, string, string, string]) =>
-        `${start}${filled(table, FILLED[name]!())}${end}`,
-    );
-}
+export const withTables = (page: string): string =>
+  page.replace(
+    /(?<=<!-- (?:generated|filled): (\w+) -->\n)([\s\S]*?)(?=<!-- end -->)/g,
+    (table, name: string) => TABLES[name]!(table),
+  );
 
-function filled(table: string, facts: Facts): string {
-  return table
-    .split("\n")
-    .map((line) => (line.startsWith("| `") ? filledRow(line, facts) : line))
-    .join("\n");
+function filledWith(factsOf: () => readonly Fact[]): (table: string) => string {
+  return (table) => {
+    const facts = new Map(factsOf());
+    return table.replace(/^\| `.*/gm, (line) => filledRow(line, facts));
+  };
 }
 
 /** Fills in a row. It may name several subjects, whose facts must be equal. */
-function filledRow(line: string, facts: Facts): string {
+function filledRow(line: string, facts: ReadonlyMap<string, readonly string[]>): string {
   const cells = line.split(/(?<!\\)\|/).slice(1, -1);
   const [first = ""] = cells;
   const last = cells.at(-1) ?? "";
@@ -184,7 +172,7 @@ function rangeText({ minimum, maximum }: JsonSchema): string {
 
 const rowOf = (cells: readonly unknown[]): string => `| ${cells.join(" | ")} |`;
 const tableOf = (head: readonly string[], rows: readonly string[]): string =>
-  [rowOf(head), `|${"---|".repeat(head.length)}`, ...rows].join("\n");
+  [rowOf(head), `|${"---|".repeat(head.length)}`, ...rows, ""].join("\n");
 const codes = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(" ");
 
 function commandsTable(): string {

@@ -52,9 +52,8 @@ const program = { args: [built], cwd: postgres || redis ? PG_FOLDER : folder };
 const random = createRandom(seed);
 const print = (text: string): void => console.log(`  ${text}`);
 
-function secondsSince(time: number): string {
-  return `${((performance.now() - time) / 1_000).toFixed(0)} s`;
-}
+const secondsSince = (time: number): string =>
+  `${((performance.now() - time) / 1_000).toFixed(0)} s`;
 
 /** Runs the load of a phase, with the events of the phase at random moments. */
 async function runLoad(phase: Phase, gateways: Gateways, load: ClientLoad): Promise<void> {
@@ -109,11 +108,7 @@ async function runPhase(phase: Phase, phaseFolder: string): Promise<Evidence> {
 const startedAt = performance.now();
 console.log(`reconcile: ${requests} requests, seed ${seed}, Node ${process.version}`);
 try {
-  const url = await postgres?.database("reconcile");
-  const servers = {
-    ...(url !== undefined && { postgres: url }),
-    ...(redis && { redis: redis.url }),
-  };
+  const servers = { postgres: await postgres?.database("reconcile"), redis: redis?.url };
   const phases: Evidence[] = [];
   for (const phase of phasesOf(requests, values.core, servers))
     phases.push(await runPhase(phase, join(folder, `phase-${phases.length + 1}`)));

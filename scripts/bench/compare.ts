@@ -1,11 +1,10 @@
 // The table `compare`: what the same work costs each target, side by side.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { bodyOf, checkReplies } from "./chat.ts";
 import { cpuOf, cpuPerEvent, firstTokens, median, memoryOf, openStreams } from "./load.ts";
 import { percentile, wholeReplies, type Effort } from "./load.ts";
 import { table } from "./table.ts";
-import type { Kind, Target } from "./targets.ts";
+import { bodyOf, checkReplies, started, type Kind, type Target } from "./targets.ts";
 
 const STREAMS = 50;
 const EVENTS = 300;
@@ -45,7 +44,7 @@ const smallBody = (target: Target) => bodyOf("bytes=300", target.model);
 const quietMs = ({ isTrial }: Effort) => (isTrial ? 100 : 6_000);
 
 async function start(column: Column, upstream: Target): Promise<void> {
-  column.target = await column.kind.start(upstream.url);
+  column.target = await started(column.kind, upstream.url);
   await pause(1000);
   column.idle = memoryOf(column.target.pid);
   await checkReplies(column.target);
@@ -101,7 +100,7 @@ async function readMemoryAfterLoad(column: Column, { isTrial }: Effort): Promise
 
 /** Opens streams on a fresh process, because a loaded one would reuse memory that it still has. */
 async function readMemoryOfStreams(column: Column, upstream: Target, isTrial: boolean) {
-  const target = await column.kind.start(upstream.url);
+  const target = await started(column.kind, upstream.url);
   try {
     await pause(1000);
     column.perStream = (await openStreams(target, OPEN, isTrial ? 1 : 5)).bytes;

@@ -4,9 +4,8 @@
 import { once } from "node:events";
 import http from "node:http";
 import { launch } from "../../test/support/program.ts";
-import { bodyOf, post } from "./chat.ts";
 import { table } from "./table.ts";
-import { AUTHORIZED, serving, stop, TYPESCRIPT, type Target } from "./targets.ts";
+import { AUTHORIZED, bodyOf, post, serving, stop, TYPESCRIPT, type Target } from "./targets.ts";
 
 /** What one request, or one event of a stream, creates. */
 export interface Counts {
@@ -71,12 +70,9 @@ async function least(work: Work, target: Target, countsSoFar: () => Promise<Coun
     const before = await countsSoFar();
     await ask(work.requests);
     const after = await countsSoFar();
-    batches.push({
-      promises: (after.promises - before.promises) / work.count,
-      timers: (after.timers - before.timers) / work.count,
-      bytes: (after.bytes - before.kept) / work.count,
-      kept: (after.kept - before.kept) / work.count,
-    });
+    const per = (name: keyof Counts, since = name) => (after[name] - before[since]) / work.count;
+    const [promises, timers, kept] = [per("promises"), per("timers"), per("kept")];
+    batches.push({ promises, timers, bytes: per("bytes", "kept"), kept });
   }
   agent.destroy();
   const leastOf = (name: keyof Counts) => Math.min(...batches.map((each) => each[name]));

@@ -2,10 +2,9 @@
 // something. A ratio of 1.0 means that it does not change.
 
 import { setTimeout as pause } from "node:timers/promises";
-import { bodyOf } from "./chat.ts";
 import { cpuOf, cpuPerEvent, median, openStreams, wholeReplies, type Effort } from "./load.ts";
 import { table } from "./table.ts";
-import { gateway, type Kind, type Target } from "./targets.ts";
+import { bodyOf, gateway, started, type Kind, type Target } from "./targets.ts";
 
 /** How long the gateway may still work after a load, in ms: logs, books, garbage collection. */
 const QUIET_MS = 1_000;
@@ -21,11 +20,11 @@ interface Side {
  * alike. Returns a list of costs for each round, in the order of the sides.
  */
 async function alternating(sides: readonly Side[], upstream: Target, effort: Effort) {
-  const started: { target: Target; measure: Side["measure"] }[] = [];
+  const running: { target: Target; measure: Side["measure"] }[] = [];
   try {
     for (const { kind, measure } of sides)
-      started.push({ target: await kind.start(upstream.url), measure });
-    for (const { target, measure } of started) {
+      running.push({ target: await started(kind, upstream.url), measure });
+    for (const { target, measure } of running) {
       const body = bodyOf("bytes=300", target.model);
       await wholeReplies(target, 16, { duration: effort.seconds }, body);
       await measure(target);
@@ -33,12 +32,12 @@ async function alternating(sides: readonly Side[], upstream: Target, effort: Eff
     const rounds: number[][] = [];
     for (let round = 0; round < effort.rounds; round += 1) {
       const costs: number[] = [];
-      for (const { target, measure } of started) costs.push(await measure(target));
+      for (const { target, measure } of running) costs.push(await measure(target));
       rounds.push(costs);
     }
     return rounds;
   } finally {
-    for (const { target } of started) await target.stop();
+    for (const { target } of running) await target.stop();
   }
 }
 

@@ -8,8 +8,7 @@ import http from "node:http";
 import { createRequire } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
 import { within } from "../../test/support/wait.ts";
-import { bodyOf, post } from "./chat.ts";
-import type { Target } from "./targets.ts";
+import { bodyOf, post, type Target } from "./targets.ts";
 
 // The load generator is a package of the tests, because the project itself has no dependency.
 const autocannon = createRequire(new URL("../../test/clients/package.json", import.meta.url))(

@@ -4,26 +4,19 @@
 // others 10 ms apart.
 
 import net from "node:net";
+import { chunk, completion, event } from "../../test/support/provider.ts";
 
-const envelope = { id: "x", created: 1, model: "m" };
+const envelope = { id: "x", model: "m" };
 const usage = { prompt_tokens: 20, completion_tokens: 70, total_tokens: 90 };
-const json = (type: string, choice: object, more: object = {}) =>
-  JSON.stringify({ ...envelope, object: type, choices: [{ index: 0, ...choice }], ...more });
 const chunked = (text: string) =>
   Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
-const event = (data: string) => `data: ${data}\n\n`;
 
 const STREAM_HEAD = Buffer.from(
   "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
 );
-const EVENT = chunked(
-  event(json("chat.completion.chunk", { delta: { content: " happy" }, finish_reason: null })),
-);
+const EVENT = chunked(event(chunk({ content: " happy" }, null, envelope)));
 const LAST = Buffer.concat([
-  chunked(
-    event(json("chat.completion.chunk", { delta: {}, finish_reason: "stop" }, { usage })) +
-      event("[DONE]"),
-  ),
+  chunked(event(chunk({}, "stop", { ...envelope, usage })) + event("[DONE]")),
   Buffer.from("0\r\n\r\n"),
 ]);
 
@@ -32,11 +25,7 @@ function reply(bytes: number): Buffer {
   const known = replies.get(bytes);
   if (known) return known;
   const content = "All happy families are alike. ".repeat(Math.ceil(bytes / 30)).slice(0, bytes);
-  const body = json(
-    "chat.completion",
-    { message: { role: "assistant", content }, finish_reason: "stop" },
-    { usage },
-  );
+  const body = JSON.stringify(completion({ content }, "stop", { ...envelope, usage }));
   const made = Buffer.from(
     `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
   );

@@ -19,10 +19,10 @@ import { openBooks } from "../../src/extensions/money/usage/index.ts";
 import { PRICE, settleLine } from "../../test/support/books.ts";
 import { folder } from "../../test/support/folder.ts";
 import { createRandom } from "../../test/support/random.ts";
-import { bodyOf } from "./chat.ts";
 import { answersOf, memoryOf, percentile, startLoad } from "./load.ts";
 import { table } from "./table.ts";
-import { gateway, MACHINE, pinned, startProvider, type Target } from "./targets.ts";
+import { bodyOf, gateway, MACHINE, pinned, started } from "./targets.ts";
+import { startProvider, type Target } from "./targets.ts";
 
 const { values } = parseArgs({ options: { records: { type: "string", default: "10000000" } } });
 const RECORDS = Number(values.records);
@@ -108,7 +108,7 @@ const keys = accounts.map((account) => ({ account, key: `sk-${account}` }));
 const provider = await startProvider();
 try {
   const config = { data_dir: books, keys: [...keys, { account: "bench", key: "sk-bench" }] };
-  const target = await gateway(config).start(provider.url);
+  const target = await started(gateway(config), provider.url);
   // The gateway was started on one core. Lookups use all cores, as in operation.
   if (pinned) spawnSync("taskset", ["-acp", `0-${cpus().length - 1}`, String(target.pid)]);
   await measure(target).finally(() => target.stop());

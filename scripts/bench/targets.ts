@@ -1,18 +1,26 @@
 // The targets of the benchmark: processes that take chat requests, each pinned to its own core. How
-// they are started, detected as ready, and stopped; the relay and this gateway; and the provider
-// behind them all.
+// they are started, detected as ready, checked, and stopped; the relay and this gateway; and the
+// provider behind them all.
 
+import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { lstatSync, readdirSync, writeFileSync } from "node:fs";
+import http from "node:http";
 import { cpus } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { folder } from "../../test/support/folder.ts";
 import { fromSources, launch, type Running } from "../../test/support/program.ts";
-import { answered, type Callee } from "./chat.ts";
+import { createClient, exchangeOf, type Request } from "../conformance/client.ts";
+import { first } from "../conformance/shapes.ts";
 
 /** A running process that takes chat requests. */
-export interface Target extends Callee {
+export interface Target {
   readonly name: string;
+  readonly url: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
   readonly model: string;
   readonly pid: number;
   /** Milliseconds from the start of the process to its first response. */
@@ -30,7 +38,8 @@ export interface Kind {
   readonly diskBytes: number | undefined;
   /** Whether the benchmark continues without it if it fails. */
   readonly isPeer: boolean;
-  readonly start: (upstream: string) => Promise<Target>;
+  /** How it is started behind a provider. */
+  readonly startOf: (upstream: string) => Start | Promise<Start>;
 }
 
 /** Whether targets can be pinned to a core. */
@@ -55,14 +64,102 @@ export const CALL: Pick<Target, "path" | "model" | "headers"> = {
   headers: { "content-type": "application/json" },
 };
 
+/** A request body. `words` tell the provider how to reply; `filler` bytes of text follow them. */
+export function bodyOf(words: string, model: string, filler = 200): string {
+  const messages = [
+    { role: "system", content: words },
+    {
+      role: "user",
+      content: "How does it begin? ".repeat(Math.ceil(filler / 19)).slice(0, filler),
+    },
+  ];
+  return JSON.stringify({ model, stream: words.startsWith("events"), temperature: 0.5, messages });
+}
+
 interface Start {
-  readonly name: string;
   /** Where its chat requests differ from CALL. */
   readonly call?: Partial<typeof CALL>;
   /** The port passed to the process. Absent: the process prints its port. */
   readonly port?: number;
   readonly command: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
+}
+
+/** Sends a chat request. Resolves when the response head has been received. */
+export async function post(
+  { url, path, headers }: Pick<Target, "url" | "path" | "headers">,
+  body: string,
+  agent: http.Agent | false = false,
+): Promise<http.IncomingMessage> {
+  const req = http.request(url + path, {
+    method: "POST",
+    agent,
+    headers: { ...headers, "content-length": Buffer.byteLength(body) },
+  });
+  req.end(body);
+  const [res] = (await once(req, "response")) as [http.IncomingMessage];
+  return res;
+}
+
+const START_MS = 120_000;
+
+/** Resolves when the target answers a chat request with 200. */
+async function answered(target: Omit<Target, "pid" | "startMs" | "stop">, isAlive: () => boolean) {
+  let answer = "nothing";
+  for (const late = performance.now() + START_MS; performance.now() < late; await pause(2)) {
+    if (!isAlive()) throw new Error(`${target.name} ended before it answered`);
+    try {
+      const res = await post(target, bodyOf("bytes=10", target.model));
+      res.resume();
+      if (res.statusCode === 200) return;
+      answer = `status ${res.statusCode}`;
+    } catch {
+      // nothing listens yet
+    }
+  }
+  throw new Error(`${target.name} did not answer within ${START_MS} ms: ${answer} came`);
+}
+
+const EVENTS = 20;
+const EVERY_MS = 10;
+const DEADLINE_MS = 30_000;
+
+/**
+ * Throws unless the target relays a whole and a streamed reply exactly as the provider sends them.
+ * A gateway that returns less, or buffers a stream until it is complete, does less work than the
+ * others, so its figures would not be comparable.
+ */
+export async function checkReplies({ url, path, model, headers }: Target): Promise<void> {
+  const client = createClient(url, DEADLINE_MS);
+  const requestFor = (words: string): Request => ({
+    method: "POST",
+    path,
+    headers,
+    body: bodyOf(words, model),
+  });
+  const request = requestFor("bytes=300");
+  const whole = exchangeOf("", request, await client.send(request));
+  const sent = "All happy families are alike. ".repeat(10);
+  const got = [whole.content, whole.finish, first(whole.usage, "total_tokens")];
+  assert.deepEqual(got, [sent, "stop", 90], `a whole reply: ${whole.shown.slice(0, 300)}`);
+
+  const streamed = requestFor(`events=${EVENTS} every=${EVERY_MS}`);
+  const opened = await client.open(streamed);
+  await opened.until("happy");
+  const began = performance.now();
+  const stream = exchangeOf("", streamed, await opened.rest());
+  const tookMs = performance.now() - began;
+  client.close();
+  assert.equal(stream.events.at(-1)?.data, "[DONE]", "last event of a stream");
+  assert.deepEqual([stream.content, stream.finish], [" happy".repeat(EVENTS), "stop"], "a stream");
+  const pieces = stream.parts.length;
+  assert.ok(pieces >= EVENTS, `${pieces} events of a stream, expected ${EVENTS}`);
+  const sentMs = EVENTS * EVERY_MS;
+  const wasHeld = tookMs < sentMs / 2;
+  assert.ok(
+    !wasHeld,
+    `a stream of ${sentMs} ms came within ${tookMs.toFixed(0)} ms: it was held back`,
+  );
 }
 
 /** Kills a process and waits until it has ended. */
@@ -72,8 +169,8 @@ export async function stop({ child, ended }: Running): Promise<void> {
 }
 
 /** Starts a target on one core, away from the load, and waits until it answers. */
-export async function started(start: Start): Promise<Target> {
-  const { name, port, env } = start;
+export async function started({ name, startOf }: Kind, upstream: string): Promise<Target> {
+  const { port, env, ...start } = await startOf(upstream);
   const call = { ...CALL, ...start.call };
   const began = performance.now();
   const command = pinned ? ["taskset", "-c", "0", ...start.command] : start.command;
@@ -122,11 +219,9 @@ export const relay: Kind = {
   switchedOn: "nothing but parsing and re-serializing both bodies and each event, on `node:http`",
   diskBytes: undefined,
   isPeer: false,
-  start: (upstream) =>
-    started({
-      name: "relay",
-      command: [process.execPath, ...TYPESCRIPT, "scripts/bench/relay.ts", upstream],
-    }),
+  startOf: (upstream) => ({
+    command: [process.execPath, ...TYPESCRIPT, "scripts/bench/relay.ts", upstream],
+  }),
 };
 
 /** The configuration of a gateway that keeps its books in `place`. */
@@ -161,10 +256,8 @@ export const gateway = (over: object = {}): Kind => ({
   switchedOn: "a key, limits, all checks, prices, spend log, usage records, access log and metrics",
   diskBytes: sizeOf(FILE),
   isPeer: false,
-  start: (upstream) =>
-    started({
-      name: "chat-gateway",
-      call: { headers: AUTHORIZED },
-      command: [process.execPath, ...serving(upstream, over)],
-    }),
+  startOf: (upstream) => ({
+    call: { headers: AUTHORIZED },
+    command: [process.execPath, ...serving(upstream, over)],
+  }),
 });

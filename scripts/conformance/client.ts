@@ -10,15 +10,14 @@ import tls from "node:tls";
 import { within } from "./expect.ts";
 import { find, first, isObject, type Json } from "./shapes.ts";
 
+/** Headers of a request. Undefined: the header is left out. */
+export type Headers = Readonly<Record<string, string | undefined>>;
 /** A request to the gateway. */
 export interface Request {
   readonly method: string;
   readonly path: string;
-  /** A header that is undefined is left out. */
-  readonly headers?: Readonly<Record<string, string | undefined>>;
+  readonly headers?: Headers | undefined;
   readonly body?: string | Buffer | undefined;
-  /** The body before it was serialized. Absent: the body is not a JSON object. */
-  readonly asked?: Json;
   /** When it is aborted, the connection is closed at once. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -35,11 +34,7 @@ export type Client = ReturnType<typeof createClient>;
  * Creates a client. `baseUrl`: the address before `/v1`. `deadlineMs`: for each wait. `common`:
  * headers of every request except raw ones.
  */
-export function createClient(
-  baseUrl: string,
-  deadlineMs: number,
-  common: Readonly<Record<string, string>> = {},
-) {
+export function createClient(baseUrl: string, deadlineMs: number, common: Headers = {}) {
   const base = new URL(baseUrl.replace(/\/+$/, ""));
   const protocol = base.protocol === "https:" ? https : http;
   const agent = new protocol.Agent({ keepAlive: true });
@@ -62,7 +57,7 @@ export function createClient(
     const res = await within(head, `the head of the answer to ${name}`, deadlineMs, () =>
       req.destroy(),
     );
-    return reading(res, name, { askedAt, deadlineMs });
+    return reading(res, name, askedAt, deadlineMs);
   }
 
   /** Sends raw bytes on a connection of its own. */
@@ -108,11 +103,7 @@ export function createClient(
 }
 
 /** Reads an answer. `name`: the request in errors. */
-function reading(
-  res: IncomingMessage,
-  name: string,
-  { askedAt, deadlineMs }: { readonly askedAt: number; readonly deadlineMs: number },
-) {
+function reading(res: IncomingMessage, name: string, askedAt: number, deadlineMs: number) {
   let receivedAt = askedAt;
   let onData = () => {};
   const pieces: Buffer[] = [];
@@ -188,7 +179,9 @@ export type Exchange = ReturnType<typeof exchangeOf>;
 
 /** Parses an answer. `check`: the id of the check that sent the request. */
 export function exchangeOf(check: string, request: Request, answer: Answer) {
-  const { asked = {} } = request;
+  const { body = "" } = request;
+  const sent = parseJson(String(body));
+  const asked: Json = isObject(sent) ? sent : {};
   const { text = "" } = answer;
   const streamed = answer.status === 200 && asked["stream"] === true;
   const json = parseJson(text);

@@ -135,11 +135,8 @@ function optionsOf(values: Values): Options {
 const READY_MS = 120_000;
 
 /** Prints how to configure the gateway, and waits until it has that configuration. */
-async function ready(
-  provider: Provider,
-  { baseUrl, key, deadlineMs = 30_000 }: Options,
-  file: string | undefined,
-): Promise<void> {
+async function ready(provider: Provider, options: Options, file: string | undefined) {
+  const { baseUrl, key, deadlineMs = 30_000 } = options;
   const config = JSON.stringify(readyConfig(provider, SETUPS, key), null, 2);
   const [model] = modelsOf(READY);
   if (file !== undefined) writeFileSync(file, `${config}\n`);
@@ -200,15 +197,11 @@ async function resultsOf(checks: readonly Check[], values: Values): Promise<Resu
 
 async function main(argv: readonly string[]): Promise<number> {
   const values = read(argv);
-  if (values.help) {
-    console.log(HELP);
+  if (values.help || values.list) {
+    console.log(values.help ? HELP : listed(chosen(values), values.json));
     return 0;
   }
   const checks = chosen(values);
-  if (values.list) {
-    console.log(listed(checks, values.json));
-    return 0;
-  }
   const startedAt = performance.now();
   const results = await resultsOf(checks, values);
   const failed = results.some(({ result }) => result === "fail");

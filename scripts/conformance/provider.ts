@@ -13,16 +13,10 @@ import { within } from "./expect.ts";
 import { isObject, type Json } from "./shapes.ts";
 import { ELSEWHERE } from "./wire.ts";
 
-/** A connection to the provider: its number, and that of the next request on it, from 0. */
-interface Connection {
-  readonly number: number;
-  requests: number;
-}
-
 /** A request that the provider received. */
 export type Call = ReturnType<typeof callOf>;
 
-function callOf(req: IncomingMessage, res: ServerResponse, connection: Connection, body: Json) {
+function callOf(req: IncomingMessage, res: ServerResponse, position: number, body: Json) {
   const before = req.socket.bytesWritten;
   const [closed, finished] = ["close", "finish"].map(
     (name) => new Promise<void>((resolve) => res.on(name, resolve)),
@@ -30,10 +24,10 @@ function callOf(req: IncomingMessage, res: ServerResponse, connection: Connectio
   return {
     headers: req.headers,
     body,
-    /** The number of its connection, from 0. */
-    connection: connection.number,
+    /** The port of the gateway, which identifies the connection. */
+    connection: req.socket.remotePort,
     /** The number of the request on its connection, from 0. */
-    position: connection.requests++,
+    position,
     /** Bytes of the answer that have been written so far. */
     sent: () => req.socket.bytesWritten - before,
     /** Resolves if the connection closes before the end of the answer. */
@@ -56,32 +50,29 @@ export async function startProvider(port = 0) {
   const calls = new Map<string, Call[]>();
   const behaviours = new Map<string, string>();
   const changes = new EventEmitter().setMaxListeners(0);
-  const connections = new WeakMap<Socket, Connection>();
-  let connected = 0;
+  /** The number of requests on each connection so far. */
+  const requests = new WeakMap<Socket, number>();
 
   async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const parsed = parseJson(await textOf(req));
     const body: Json = isObject(parsed) ? parsed : {};
     const model = req.url === `/${ELSEWHERE}` ? ELSEWHERE : String(body["model"]);
-    const number = calls.get(model)?.length ?? 0;
-    const call = callOf(req, res, connections.get(req.socket)!, body);
-    calls.set(model, [...(calls.get(model) ?? []), call]);
+    const position = requests.get(req.socket) ?? 0;
+    requests.set(req.socket, position + 1);
+    const earlier = calls.get(model) ?? [];
+    calls.set(model, [...earlier, callOf(req, res, position, body)]);
     changes.emit("call");
     const turned = () => once(changes, `turn ${model}`).then(([behaviour]) => String(behaviour));
     const behaviour = behaviours.get(model) ?? model.split(":", 1)[0]!;
-    await perform(behaviour, { body, number, position: call.position, res, turned });
+    await perform(behaviour, { body, number: earlier.length, position, res, turned });
   }
 
-  const servers = [0, 1].map(() => {
-    const server = http.createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (req, res) => {
+  const servers = [0, 1].map(() =>
+    http.createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (req, res) => {
       res.on("error", () => undefined); // `left` resolves then
       serve(req, res).catch(() => res.destroy());
-    });
-    server.on("connection", (socket) =>
-      connections.set(socket, { number: connected++, requests: 0 }),
-    );
-    return server;
-  });
+    }),
+  );
   const urls: string[] = [];
   for (const [index, server] of servers.entries()) {
     await new Promise<void>((resolve, reject) =>

@@ -3,7 +3,7 @@
 // received meanwhile: each rule about the shape of an answer applies to every answer of the run,
 // and a gateway that breaks one rule fails one check.
 
-import { createClient, type Exchange } from "./client.ts";
+import { createClient, type Exchange, type Headers } from "./client.ts";
 import * as expect from "./expect.ts";
 import type { Provider } from "./provider.ts";
 import { CHAT, SAMPLE, sample, testerOf, type Run, type Tester } from "./tester.ts";
@@ -46,7 +46,7 @@ export interface Options {
   readonly baseUrl: string;
   readonly key: string;
   /** Headers of every request that is not sent raw. */
-  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly headers?: Headers | undefined;
   /** A model without reasoning. Absent: the alias is asked, and rules about names are skipped. */
   readonly model?: string | undefined;
   /** Absent: auto/chat, which contract.md "Routing aliases" defines. */

@@ -1,9 +1,9 @@
 // How the checks call a gateway: the functions that each check gets, and the sample of requests for
 // the rules about every answer.
 
-import { exchangeOf, parseJson, type Client, type Exchange, type Request } from "./client.ts";
+import { exchangeOf, type Client, type Exchange, type Headers, type Request } from "./client.ts";
 import * as expect from "./expect.ts";
-import { isObject, type Json } from "./shapes.ts";
+import type { Json } from "./shapes.ts";
 import type { Need, Options } from "./suite.ts";
 
 /** The path of chat completions. */
@@ -20,16 +20,8 @@ export const SAMPLE = "the sample";
 
 /** A chat request: fields to set or (undefined) to omit, or a raw body. */
 export type Ask = Json | string | Buffer;
-/** Headers of a request. Undefined: the header is omitted. */
-export type Headers = Readonly<Record<string, string | undefined>>;
-/** What differs from the usual request. */
-export interface Over {
-  readonly headers?: Headers | undefined;
-  /** Absent: chat completions. */
-  readonly path?: string;
-  /** When it is aborted, the client leaves. */
-  readonly signal?: AbortSignal | undefined;
-}
+/** What differs from the usual request, which is to chat completions. */
+export type Over = Partial<Pick<Request, "headers" | "path" | "signal">>;
 
 /**
  * What a check works with. Its requests have the check's id as X-Request-Id, except at level
@@ -62,17 +54,15 @@ export function testerOf(run: Run, check: string) {
   };
 
   function chatOf(fields: Ask = {}, { headers, path = CHAT, signal }: Over = {}): Request {
-    const asIs = typeof fields === "string" || fields instanceof Buffer;
+    const isBody = typeof fields === "string" || fields instanceof Buffer;
     const usual = { model, messages: question(`Say the word ${WORD} and nothing else.`) };
-    const asked = asIs ? parseJson(String(fields)) : { ...usual, ...fields };
     const authorization = `Bearer ${options.key}`;
     return {
       method: "POST",
       path,
       signal,
       headers: { ...own, "content-type": "application/json", authorization, ...headers },
-      body: asIs ? fields : JSON.stringify(asked),
-      ...(isObject(asked) && { asked }),
+      body: isBody ? fields : JSON.stringify({ ...usual, ...fields }),
     };
   }
   async function send(request: Request): Promise<Exchange> {

@@ -30,25 +30,30 @@ const newObjects = (chars: number): string =>
 export const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
 
 /** A request that is expensive to process. */
-export interface CostlyRequest {
-  readonly name: string;
-  /** Absent: the path of chat completions. */
-  readonly path?: string;
-  readonly body: (model: string) => string;
-  /** The expected status. */
-  readonly status: number;
-}
+export type CostlyRequest = ReturnType<ReturnType<typeof requestsTo>>;
+
+/** The body of a request, by its model. `fields`: those after `model`. */
+const bodyWith =
+  (fields: string) =>
+  (model: string): string =>
+    `{"model":"${model}",${fields}}`;
+/** Requests to this path, each with the expected status. */
+const requestsTo = (path: string) => (name: string, status: number, fields: string) => ({
+  name,
+  path,
+  status,
+  body: bodyWith(fields),
+});
 
 /** A short message. */
 export const USER = '{"role":"user","content":"hi"}';
 /** A chat request. `more`: its fields after `messages`. */
-export const request =
-  (more: string, messages = USER) =>
-  (model: string): string =>
-    `{"model":"${model}","messages":[${messages}]${more}}`;
+export const request = (more: string, messages = USER) =>
+  bodyWith(`"messages":[${messages}]${more}`);
 /** The field `tools` with one tool. */
 export const tool = (parameters: string): string =>
   `,"tools":[{"type":"function","function":{"name":"f","parameters":${parameters}}}]`;
+const saying = (content: string): string => `{"role":"user","content":${content}}`;
 const call = (id: string): string => `{"id":"${id}","function":{"name":"f"}}`;
 const assistant = (calls: string): string =>
   `{"role":"assistant","content":null,"tool_calls":[${calls}]}`;
@@ -69,36 +74,32 @@ export function chatRequests(): CostlyRequest[] {
   const lenient = '{"role":"assistant","content":"x","refusal":1,"reasoning_content":1}';
   const parts = listOf(95_000, () => '{"type":"text","text":"x"}');
   const members = `${'{"aaaaaaaaaaaaaaaa":'.repeat(450_000)}1${"}".repeat(450_000)}`;
-  const saying = (content: string) => `{"role":"user","content":${content}}`;
-  const refused: readonly (readonly [name: string, more: string])[] = [
-    ["names in a tool", tool(newNames(FULL_SIZE))],
-    ["names that are ignored", `,"x":${newNames(FULL_SIZE)}`],
-    ["objects of new names", `,"x":${newObjects(FULL_SIZE)}`],
-    ["numbers", `,"x":[${filled(FULL_SIZE, () => "1")}]`],
-    ["a schema nested 450,000 deep", tool(members)],
-  ];
-  const served: readonly (readonly [name: string, messages: string])[] = [
-    ["ids that clash", `${USER},${assistant(clashing(33_000))}`],
-    ["turns of a call each", `${USER},${listOf(29_000, () => assistant(call("a")))}`],
-    ["short messages", listOf(99_000, (at) => turn(at, "x"))],
-    ["arguments of names", `${USER},{"role":"assistant","tool_calls":${calls}}`],
-    ["lenient fields with wrong values", `${USER},${listOf(45_000, () => lenient)}`],
-    ["10 MB of text", saying(`"${"x".repeat(10 * MB - 200)}"`)],
-    ["95,000 parts", saying(`[${parts}]`)],
-  ];
+  const row = requestsTo("/v1/chat/completions");
+  const refused = (name: string, more: string) => row(name, 400, `"messages":[${USER}]${more}`);
+  const served = (name: string, messages: string) => row(name, 200, `"messages":[${messages}]`);
   return [
-    { name: "10 MB of brackets", body: () => "[".repeat(10 * MB), status: 400 },
-    ...refused.map(([name, more]) => ({ name, body: request(more), status: 400 })),
-    ...served.map(([name, messages]) => ({ name, body: request("", messages), status: 200 })),
+    { ...row("10 MB of brackets", 400, ""), body: () => "[".repeat(10 * MB) },
+    refused("names in a tool", tool(newNames(FULL_SIZE))),
+    refused("names that are ignored", `,"x":${newNames(FULL_SIZE)}`),
+    refused("objects of new names", `,"x":${newObjects(FULL_SIZE)}`),
+    refused("numbers", `,"x":[${filled(FULL_SIZE, () => "1")}]`),
+    refused("a schema nested 450,000 deep", tool(members)),
+    served("ids that clash", `${USER},${assistant(clashing(33_000))}`),
+    served("turns of a call each", `${USER},${listOf(29_000, () => assistant(call("a")))}`),
+    served(
+      "short messages",
+      listOf(99_000, (at) => turn(at, "x")),
+    ),
+    served("arguments of names", `${USER},{"role":"assistant","tool_calls":${calls}}`),
+    served("lenient fields with wrong values", `${USER},${listOf(45_000, () => lenient)}`),
+    served("10 MB of text", saying(`"${"x".repeat(10 * MB - 200)}"`)),
+    served("95,000 parts", saying(`[${parts}]`)),
   ];
 }
 
 const LARGE_SIZE = 4.5 * MB;
 const shortTurns = filled(LARGE_SIZE, (at) => turn(at, "x".repeat(20)));
-const messagesOf =
-  (messages: string) =>
-  (model: string): string =>
-    `{"model":"${model}","max_tokens":10,"messages":[${messages}]}`;
+const messagesOf = (messages: string) => bodyWith(`"max_tokens":10,"messages":[${messages}]`);
 const usedTools = filled(
   LARGE_SIZE,
   (at) =>
@@ -113,21 +114,18 @@ const calledFunctions = filled(
 );
 
 /** Requests of 4.5 MB to each of the APIs, by the model that each is for. */
-export const LARGE: readonly Required<Pick<CostlyRequest, "path" | "body">>[] = [
+export const LARGE: readonly Pick<CostlyRequest, "path" | "body">[] = [
   { path: "/v1/chat/completions", body: messagesOf(shortTurns) },
   { path: "/v1/messages", body: messagesOf(usedTools) },
-  { path: "/v1/responses", body: (model) => `{"model":"${model}","input":[${calledFunctions}]}` },
+  { path: "/v1/responses", body: bodyWith(`"input":[${calledFunctions}]`) },
   { path: "/v1/messages/count_tokens", body: messagesOf(shortTurns) },
 ];
 
 /** Requests to the Responses API of up to 10 MB. */
 export function responsesRequests(): CostlyRequest[] {
-  const row = (name: string, status: number, { tools = "", input = "" }): CostlyRequest => ({
-    name,
-    path: "/v1/responses",
-    body: (model) => `{"model":"${model}","tools":[${tools}],"input":[${USER},${input || USER}]}`,
-    status,
-  });
+  const to = requestsTo("/v1/responses");
+  const row = (name: string, status: number, { tools = "", input = USER }) =>
+    to(name, status, `"tools":[${tools}],"input":[${USER},${input}]`);
   const namedFunction = (at: number): string => `{"type":"function","name":"f${at}"}`;
   const functions = (count: number): string => listOf(count, namedFunction);
   const namespace = (name: string, count: number): string =>
@@ -157,17 +155,12 @@ export function responsesRequests(): CostlyRequest[] {
 
 /** Requests to the Messages API of up to 10 MB. */
 export function messagesRequests(): CostlyRequest[] {
-  const row = (name: string, status: number, fields: string): CostlyRequest => ({
-    name,
-    path: "/v1/messages",
-    body: (model) => `{"model":"${model}","max_tokens":9,${fields}}`,
-    status,
-  });
+  const row = requestsTo("/v1/messages");
   const tools = listOf(70_000, (at) => `{"name":"f${at}","input_schema":{}}`);
   const marked = listOf(60_000, () => '{"type":"text","text":"x","cache_control":1}');
   return [
-    row("many tools", 400, `"tools":[${tools}],"messages":[${USER}]`),
-    row("marks that are wrong", 200, `"messages":[{"role":"user","content":[${marked}]}]`),
+    row("many tools", 400, `"max_tokens":9,"tools":[${tools}],"messages":[${USER}]`),
+    row("marks that are wrong", 200, `"max_tokens":9,"messages":[${saying(`[${marked}]`)}]`),
   ];
 }
 

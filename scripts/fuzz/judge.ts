@@ -189,7 +189,7 @@ function checkRules(status: number, headers: Answer["headers"], text: string): v
   const asked = { stream, stream_options, logprobs: true, thinking: { type: "enabled" } };
   const fields = Object.fromEntries(headers);
   const ownId = { "x-request-id": fields["x-request-id"] };
-  const request = { method: "POST", path: CHAT, headers: ownId, asked };
+  const request = { method: "POST", path: CHAT, headers: ownId, body: JSON.stringify(asked) };
   const rawHeaders = [...headers].flat();
   const answer = { status, headers: fields, rawHeaders, text, whole: true, closingMs: 0 };
   const exchange = exchangeOf("", request, answer);

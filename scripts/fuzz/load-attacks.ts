@@ -8,18 +8,16 @@ import { endless, event, chunk, speak, startProvider } from "../../test/support/
 import type { Provider } from "../../test/support/provider.ts";
 import type { Scope } from "../../test/support/scope.ts";
 import { settled } from "../../test/support/wait.ts";
-import { bodyOf } from "../bench/chat.ts";
 import { openStreams } from "../bench/load.ts";
 import { counted } from "../bench/table.ts";
-import { gatewayConfig, startProvider as startBenchProvider } from "../bench/targets.ts";
+import { AUTHORIZED, bodyOf, CALL, gatewayConfig } from "../bench/targets.ts";
+import { startProvider as startBenchProvider } from "../bench/targets.ts";
 import { MB, mb, until, type Attack, type AttackedGateway } from "./attack.ts";
 import { COSTLY_REPLIES, FORMATS, LARGE, startCostly, type CostlyRequest } from "./costly.ts";
 import { chatRequests, messagesRequests, responsesRequests } from "./costly.ts";
 import { runCase, type CaseResult } from "./run-case.ts";
 
-const CHAT = "/v1/chat/completions";
-const HEADERS = { authorization: "Bearer sk-bench", "content-type": "application/json" };
-const LINES = Object.entries(HEADERS).map(([name, value]) => `${name}: ${value}\r\n`);
+const LINES = Object.entries(AUTHORIZED).map(([name, value]) => `${name}: ${value}\r\n`);
 const post = (path: string, body: string, more = ""): Buffer =>
   Buffer.from(
     `POST ${path} HTTP/1.1\r\nHost: x\r\n${LINES.join("")}${more}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
@@ -35,19 +33,15 @@ const ask = (gateway: AttackedGateway, path: string, body: string, expected: rea
   });
 
 /** Sends a request that must get the given status. Returns the answer. */
-async function demand(
-  gateway: AttackedGateway,
-  body: string,
-  demanded: Omit<CostlyRequest, "body">,
-) {
-  const { name, path = CHAT, status } = demanded;
+async function demand(gateway: AttackedGateway, body: string, row: Omit<CostlyRequest, "body">) {
+  const { name, path, status } = row;
   const { statuses, text, fault } = await ask(gateway, path, body, [status]);
   const got = `${fault ?? statuses.join()} ${text.slice(0, 500)}`;
   gateway.expect(fault === undefined && statuses[0] === status, `${name}: ${status}, got ${got}`);
   return text;
 }
 const expectChat = (gateway: AttackedGateway): Promise<string> =>
-  demand(gateway, bodyOf("bytes=300", "m"), { name: "a chat request", status: 200 });
+  demand(gateway, bodyOf("bytes=300", "m"), { ...CALL, name: "a chat request", status: 200 });
 
 /** The number of answers with each status: `3 x 200, 2 x 503`. */
 const countStatuses = (answers: readonly CaseResult[]): string =>
@@ -69,10 +63,6 @@ async function openSockets(port: number, count: number, bytes: Buffer | string) 
   }
   return sockets;
 }
-const closeSockets = (sockets: readonly net.Socket[]): void =>
-  sockets.forEach((socket) => {
-    socket.destroy();
-  });
 const areOpen = (sockets: readonly net.Socket[]): boolean => sockets.every(({ closed }) => !closed);
 
 /** The most descriptors that a process may have. */
@@ -127,7 +117,7 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
       const isSmall = kb < 30 || scale < 0.5;
       gateway.expect(isSmall, `${kb.toFixed(1)} KB a connection, expected 30`);
       gateway.expect(areOpen(sockets), "none is closed meanwhile");
-      closeSockets(sockets);
+      for (const socket of sockets) socket.destroy();
       return [`${count} keep-alive connections`, `all answered; ${kb.toFixed(1)} KB each`];
     },
   };
@@ -141,7 +131,7 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
     async run({ pid, port, expect }) {
       const count = Math.min(scaled(5_000, scale), Math.floor(room / 2));
       const seconds = Math.max(1, 5 * scale);
-      const call = { path: CHAT, model: "m", headers: HEADERS, startMs: 0, stop: async () => {} };
+      const call = { ...CALL, headers: AUTHORIZED, startMs: 0, stop: async () => {} };
       const target = { ...call, name: "the gateway", url: `http://127.0.0.1:${port}`, pid };
       const kb = (await openStreams(target, count, seconds)).bytes / 1000;
       expect(kb < 100 || scale < 0.5, `${kb.toFixed(1)} KB a stream, expected 100`);
@@ -168,13 +158,13 @@ function attacksOfConnections(scale: number, eager: Provider, patientUrl: string
       // Until the kernel's buffers are full, and again after the clients have left, the gateway
       // reads gigabytes within seconds, which become garbage.
       const collecting = setInterval(collect, 50);
-      const sockets = await openSockets(port, count, post(CHAT, bodyOf("events", "m")));
+      const sockets = await openSockets(port, count, post(CALL.path, bodyOf("events", "m")));
       expect(await until(() => taken().length === count, 30_000), "all streams begin");
       await settled(sum, "the provider to be held up", 1_000);
       const most = Math.max(...taken());
       expect(most < 24 * MB, `a stream that nobody reads has taken ${mb(most)} MB, expected 24`);
       expect(areOpen(sockets) && descriptors() > 2 * count, "the streams are still open");
-      closeSockets(sockets);
+      for (const socket of sockets) socket.destroy();
       const areLeft = await until(() => taken().length === 0, 10_000);
       expect(areLeft, `the provider's connections close (${taken().length} are open)`);
       clearInterval(collecting);
@@ -211,7 +201,7 @@ async function costlyJson(gateway: AttackedGateway, answer: Costly["answer"]) {
       await demand(gateway, each.body(model), { ...each, name: `${each.name}, ${model}` });
   for (const { name, model, body } of COSTLY_REPLIES) {
     answer({ body: body() });
-    const text = await demand(gateway, bodyOf("hi", model), { name, status: 503 });
+    const text = await demand(gateway, bodyOf("hi", model), { ...CALL, name, status: 503 });
     gateway.expect(text.includes('"upstream_error"'), `${name}: upstream_error, got ${text}`);
   }
   answer(undefined);

@@ -4,12 +4,13 @@ import net from "node:net";
 import type { Case } from "./cases.ts";
 import { judge } from "./judge.ts";
 
-/** After this time without bytes the client ends a connection on which an answer has begun. */
-const IDLE_MS = 4_000;
 /** How long a client that will leave waits for bytes of the answer. */
 const PATIENCE_MS = 100;
-/** The longest time of a connection. */
-const DEADLINE_MS = 60_000;
+/**
+ * After `idleMs` without bytes the client ends a connection on which an answer has begun.
+ * `deadlineMs`: the longest time of a connection.
+ */
+const LIMITS = { idleMs: 4_000, deadlineMs: 60_000 };
 /** A bound of the answers, more than ten times the longest one. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
@@ -36,14 +37,10 @@ interface ConnectionRecord {
   readonly fault: string | undefined;
 }
 
-/** Runs a case. `idleMs`, `deadlineMs`: for the self-test, which cannot wait long. */
-export async function runCase(
-  port: number,
-  sent: CaseInput,
-  idleMs = IDLE_MS,
-  deadlineMs = DEADLINE_MS,
-): Promise<CaseResult> {
+/** Runs a case. The self-test, which cannot wait long, has `limits` of its own. */
+export async function runCase(port: number, sent: CaseInput, limits = LIMITS): Promise<CaseResult> {
   const { pieces, ending, patience } = sent;
+  const { idleMs, deadlineMs } = limits;
   const received: Buffer[] = [];
   let size = 0;
   let [idle, reset] = [false, false];

@@ -96,8 +96,8 @@ const ANSWERS: readonly [answer: string, noticed: RegExp | undefined][] = [
   [answer("200 OK", OK, { close: false }).repeat(4), /4 answers to at most 3/],
 ];
 
-/** The two deadlines, in milliseconds, for cases that would otherwise wait long. */
-const SHORT = [50, 500] as const;
+/** For cases that would otherwise wait long. */
+const SHORT = { idleMs: 50, deadlineMs: 500 };
 
 /** Returns the mistakes of the judge. */
 export async function selfTest(): Promise<string[]> {
@@ -119,9 +119,9 @@ export async function selfTest(): Promise<string[]> {
     what: string,
     expected: RegExp | undefined,
     statuses?: readonly number[],
-    limits: readonly [idleMs?: number, deadlineMs?: number] = [],
+    limits?: typeof SHORT,
   ): Promise<void> {
-    const { fault } = await runCase(port, { ...sent, expected: statuses }, ...limits);
+    const { fault } = await runCase(port, { ...sent, expected: statuses }, limits);
     if (expected ? !expected.test(fault ?? "") : fault !== undefined)
       mistakes.push(`expected ${expected ?? "nothing"}, found ${fault ?? "nothing"}: ${what}`);
   }

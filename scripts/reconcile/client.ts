@@ -156,10 +156,8 @@ function send(url: string, agent: http.Agent, planned: PlannedRequest): Promise<
       res.on("error", () => undefined);
       res.on("close", () => {
         const text = Buffer.concat(pieces).toString();
-        const ids = [res.headers["x-request-id"] ?? about.id, ...(text.match(/<\d+>/g) ?? [])];
-        const foreign = ids
-          .find((id) => id !== about.id && id !== markOf(about.serial))
-          ?.toString();
+        const ids = [`${res.headers["x-request-id"] ?? about.id}`, ...(text.match(/<\d+>/g) ?? [])];
+        const foreign = ids.find((id) => id !== about.id && id !== markOf(about.serial));
         end({ ...summaryOf(res, text, about), foreign, status: res.statusCode ?? 0 });
       });
     });

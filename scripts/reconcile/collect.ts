@@ -118,20 +118,17 @@ export async function collectAudits(evidence: Evidence, gateways: readonly Comma
 export async function collectBudgets(
   evidence: Evidence,
   accounts: readonly string[],
-  { number: gateway, run }: Commands,
-): Promise<void> {
+  by: Commands,
+) {
   for (const account of accounts) {
-    const shown = JSON.parse(await run("budget", "show", account, "--json"));
-    evidence.budgets.push({ gateway, shown });
+    const shown = JSON.parse(await by.run("budget", "show", account, "--json"));
+    evidence.budgets.push({ gateway: by.number, shown });
   }
 }
 
 /** The statements of each account for all months up to the time `now`. */
-export async function collectStatements(
-  evidence: Evidence,
-  { number: gateway, run }: Commands,
-  now: number,
-): Promise<void> {
+export async function collectStatements(evidence: Evidence, by: Commands, now: number) {
+  const { number: gateway, run } = by;
   // A request that its client left just before the end of a month may be settled in the next one.
   const times = [...evidence.requests.map(({ endedAt }) => endedAt), now];
   for (const month of new Set(times.map((time) => new Date(time).toISOString().slice(0, 7))))

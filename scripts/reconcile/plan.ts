@@ -186,8 +186,8 @@ export interface Phase {
    */
   readonly isReference?: boolean;
   /** The addresses of shared servers. Absent: records are in files, and limits in memory. */
-  readonly postgres?: string;
-  readonly redis?: string;
+  readonly postgres?: string | undefined;
+  readonly redis?: string | undefined;
 }
 
 /** The phases of a run. If there are shared servers, the last phase has two gateways on them. */
@@ -226,41 +226,33 @@ export function configOf(phase: Phase, dataDir: string, provider: string, table:
     const from = name === "claude" ? { provider: "claude", prefill: "none" } : lab;
     return [name, { ...from, ...TABLES[table]![name] }];
   });
-  const common = {
-    server: { port: 0, drain_ms: 5_000, ...(!phase.isReference && { workers: phase.workers }) },
+  /** A setting that the reference edition does not know. JSON leaves undefined members out. */
+  const beyond = <T>(setting: T) => (phase.isReference ? undefined : setting);
+  return {
+    server: { port: 0, drain_ms: 5_000, workers: beyond(phase.workers) },
+    admin: beyond({ port: 0 }),
+    apis: beyond(["messages", "responses"]),
     data_dir: dataDir,
-    providers: { lab: { dialect: "openai", base_url: provider } },
+    providers: {
+      lab: { dialect: "openai", base_url: provider },
+      claude: beyond({ dialect: "anthropic", base_url: provider }),
+    },
     models: Object.fromEntries(models),
     aliases: Object.fromEntries(Object.entries(ALIASES).filter(([name]) => isKnown(name))),
-    keys: KEYS.map(({ account, key }) => ({ account, key })),
-    limits: { rpm: null },
+    accounts: beyond({
+      acme: { budget: { amount: "90000000", period: "month" } },
+      beta: { budget: { amount: "123456789.000000000001", period: "total" } },
+      limited: { rpm: 240 },
+      [CAPPED]: { budget: { amount: cappedBudgetOf(phase), period: "day" } },
+    }),
+    keys: KEYS.map(({ account, key, budget }) => ({ account, key, budget: beyond(budget) })),
+    // With `on_error: "local"` two gateways could overspend a budget while the store is down.
+    limits: { rpm: null, store: phase.redis, on_error: phase.redis && "refuse" },
     spend: { segment_bytes: SEGMENT_BYTES },
-    usage: { sync_ms: 50 },
+    usage: { sync_ms: 50, store: phase.postgres },
+    seals: beyond({ enabled: true }),
     timeouts: { leave_ms: LEAVE_MS },
     retry: { max_retries: 1, backoff_ms: 2 },
+    breaker: beyond({ failures: 1_000_000_000 }),
   };
-  if (phase.isReference) return common;
-  const claude = { dialect: "anthropic", base_url: provider };
-  return { ...common, ...beyondReference(phase), providers: { ...common.providers, claude } };
 }
-
-/** The settings that the reference edition does not know. */
-const beyondReference = (phase: Phase): object => ({
-  admin: { port: 0 },
-  apis: ["messages", "responses"],
-  accounts: {
-    acme: { budget: { amount: "90000000", period: "month" } },
-    beta: { budget: { amount: "123456789.000000000001", period: "total" } },
-    limited: { rpm: 240 },
-    [CAPPED]: { budget: { amount: cappedBudgetOf(phase), period: "day" } },
-  },
-  keys: KEYS.map(({ account, key, budget }) => ({ account, key, budget })),
-  // With `on_error: "local"` two gateways could overspend a budget while the store is down.
-  limits: {
-    rpm: null,
-    ...(phase.redis !== undefined && { store: phase.redis, on_error: "refuse" }),
-  },
-  usage: { sync_ms: 50, ...(phase.postgres !== undefined && { store: phase.postgres }) },
-  seals: { enabled: true },
-  breaker: { failures: 1_000_000_000 },
-});

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { folder } from "../../../test/support/folder.ts";
 import { freePort } from "../../../test/support/port.ts";
-import { CALL, sizeOf, started, type Kind } from "../targets.ts";
+import { AUTHORIZED, CALL, sizeOf, type Kind } from "../targets.ts";
 
 /** The folder that peers.sh installs into. */
 const PEERS = process.env["BENCH_PEERS"] ?? join(homedir(), ".cache", "chat-gateway-bench");
@@ -41,7 +41,6 @@ interface Start {
   readonly config: string;
 }
 
-const AUTHORIZED = { authorization: "Bearer sk-bench" };
 const on = (port: number) => ["--host", "127.0.0.1", "--port", String(port)];
 const tensorzeroStarter = fileURLToPath(new URL("start-tensorzero.py", import.meta.url));
 const tensorzeroConfig = (upstream: string) => `[gateway]
@@ -177,31 +176,25 @@ function kindOf(peer: Peer, version: string): Kind {
     switchedOn,
     diskBytes: sizeOf(installed),
     isPeer: true,
-    async start(upstream) {
+    async startOf(upstream) {
       const [port, other] = [await freePort(), await freePort()];
       const file = join(folder(), peer.file ?? "config.json");
       const given = config?.(upstream, port) ?? "";
       writeFileSync(file, typeof given === "string" ? given : JSON.stringify(given));
-      return started({
-        name: this.name,
+      return {
         call: { ...peer.call, headers: { ...CALL.headers, ...headers?.(upstream) } },
         ...(takesPort && { port }),
         command: command({ installed, upstream, port, other, config: file }),
         env,
-      });
+      };
     },
   };
 }
 
-interface Absent {
-  readonly name: string;
-  readonly reason: string;
-}
-
 /** The peers that can be started, and those that cannot, each with the reason. */
-export function peers(): { readonly found: Kind[]; readonly absent: Absent[] } {
+export function peers() {
   const found: Kind[] = [];
-  const absent: Absent[] = [];
+  const absent: { readonly name: string; readonly reason: string }[] = [];
   for (const peer of ALL) {
     const version = noteOf(`${peer.id}.version`);
     const missing = `it is not in ${PEERS} (scripts/bench/peers.sh installs it)`;

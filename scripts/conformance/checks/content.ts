@@ -37,35 +37,6 @@ robust('wire.md "Usage in streams"', {
     expect.same(reply.usage, undefined);
   },
 });
-alike(
-  'wire.md "Token counts"',
-  PLACES.map(([name, where]) => `usage.figures.${name} [${name}]: figures are read from ${where}`),
-  async ({ ask }) => expectFigures(await ask(WITH_USAGE)),
-);
-robust('wire.md "Token counts"', {
-  async "usage.reasoning [reasoning]: tokens of thinking are within completion_tokens"({ ask }) {
-    for (const reply of [await ask(), await ask(WITH_USAGE)]) {
-      expectFigures(reply);
-      const tokens = first(reply.usage, "completion_tokens_details.reasoning_tokens");
-      expect.that(tokens === undefined || tokens === 3, "3 reasoning_tokens", tokens);
-    }
-  },
-});
-alike(
-  'wire.md "Token counts"',
-  [
-    "usage.never [usage-never]: a provider that sends no usage: there are figures all the same",
-    "usage.nonsense [usage-nonsense]: a provider that sends nonsense as usage: figures all the same",
-    "usage.empty [usage-empty]: a provider that sends usage without figures: figures all the same",
-  ],
-  async ({ ask }) => {
-    for (const reply of [await ask(), await ask(WITH_USAGE)]) {
-      expect.complete(reply);
-      expect.fields(reply.usage, { prompt_tokens: positive, completion_tokens: positive });
-    }
-  },
-);
-
 /** Figures whose last one is the sum of the others. */
 const hasSum =
   (most: number) =>
@@ -80,13 +51,39 @@ const hasSum =
     }
   };
 
+robust('wire.md "Token counts"', {
+  ...alike(
+    PLACES.map(
+      ([name, where]) => `usage.figures.${name} [${name}]: figures are read from ${where}`,
+    ),
+    async ({ ask }) => expectFigures(await ask(WITH_USAGE)),
+  ),
+  async "usage.reasoning [reasoning]: tokens of thinking are within completion_tokens"({ ask }) {
+    for (const reply of [await ask(), await ask(WITH_USAGE)]) {
+      expectFigures(reply);
+      const tokens = first(reply.usage, "completion_tokens_details.reasoning_tokens");
+      expect.that(tokens === undefined || tokens === 3, "3 reasoning_tokens", tokens);
+    }
+  },
+  ...alike(
+    [
+      "usage.never [usage-never]: a provider that sends no usage: there are figures all the same",
+      "usage.nonsense [usage-nonsense]: a provider that sends nonsense as usage: figures all the same",
+      "usage.empty [usage-empty]: a provider that sends usage without figures: figures all the same",
+    ],
+    async ({ ask }) => {
+      for (const reply of [await ask(), await ask(WITH_USAGE)]) {
+        expect.complete(reply);
+        expect.fields(reply.usage, { prompt_tokens: positive, completion_tokens: positive });
+      }
+    },
+  ),
+  "usage.sum [usage-sum]: total_tokens is the sum of its parts, whatever the provider states":
+    hasSum(109),
+});
 robust('books.md "Usage figures"', {
   "usage.absurd [usage-absurd]: figures beyond a thousand million tokens are not passed on":
     hasSum(1_000),
-});
-robust('wire.md "Token counts"', {
-  "usage.sum [usage-sum]: total_tokens is the sum of its parts, whatever the provider states":
-    hasSum(109),
 });
 
 /** More failures in a row than open a breaker in the suite's configuration. */

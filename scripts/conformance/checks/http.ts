@@ -1,10 +1,10 @@
 // Levels `spec` and `compatible`: HTTP, keys, ids, limits and errors as seen from outside.
 
-import { parseJson, parseRaw, type Exchange } from "../client.ts";
+import { parseJson, parseRaw, type Exchange, type Headers } from "../client.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, isText, type Fields } from "../shapes.ts";
-import { CHAT, question, type Ask, type Headers, type Tester } from "../tester.ts";
+import { CHAT, question, type Ask, type Tester } from "../tester.ts";
 import { isError } from "./compatible.ts";
 import { idHeader, overLimit, sectionsOf, valuesAt } from "./kit.ts";
 

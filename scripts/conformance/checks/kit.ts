@@ -1,11 +1,11 @@
 // How the checks are stated: each has a heading, and is either data or code.
 
-import type { Exchange } from "../client.ts";
+import type { Exchange, Headers } from "../client.ts";
 import * as expect from "../expect.ts";
 import { find, first, isObject, Shape, wordsOf, type Fields, type Json } from "../shapes.ts";
 import { every, NEEDS, Skipped } from "../suite.ts";
 import type { Check, Kind, Level, Need } from "../suite.ts";
-import { question, type Ask, type Headers, type Over, type Tester } from "../tester.ts";
+import { question, type Ask, type Over, type Tester } from "../tester.ts";
 
 /**
  * Entries by the headings of their checks: `id: rule`, or `id [words]: rule`. The id lacks the
@@ -158,18 +158,21 @@ function apiKitOf(t: Tester, askOf: AskOf, overOf: OverOf) {
   };
 }
 
-/** `askOf`: the body of a request with these fields; `overOf`: its path and headers. */
-export function apiOf(level: Level, askOf: AskOf, overOf: OverOf) {
-  function checks(source: string, entries: Stated<(kit: ApiKit) => unknown>): void {
+/**
+ * A way to state the checks of an API. `askOf`: the body of a request with these fields; `overOf`:
+ * its path and headers.
+ */
+export const apiOf =
+  (level: Level, askOf: AskOf, overOf: OverOf) =>
+  (source: string, entries: Stated<(kit: ApiKit) => unknown>): void => {
     for (const [heading, run] of Object.entries(entries))
       CHECKS.push(checkOf(level, source, heading, (t) => run(apiKitOf(t, askOf, overOf))));
-  }
-  return {
-    checks,
-    /** Checks of a stream's events. Each check gets them by the same request. */
-    ofStream(source: string, entries: Stated<(events: readonly Json[]) => void>): void {
-      for (const [heading, look] of Object.entries(entries))
-        checks(source, { [heading]: async ({ stream }) => look(await stream()) });
-    },
   };
-}
+/** Checks of a stream's events. Each check gets them by the same request. */
+export const ofStream = (entries: Stated<(events: readonly Json[]) => void>) =>
+  Object.fromEntries(
+    Object.entries(entries).map(([heading, look]) => [
+      heading,
+      async ({ stream }: ApiKit) => look(await stream()),
+    ]),
+  );

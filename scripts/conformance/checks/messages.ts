@@ -1,12 +1,12 @@
 // Level `messages`: Anthropic's Messages API, as its clients rely on it. The rules about every
 // answer of chat completions do not apply to these requests.
 
+import type { Headers } from "../client.ts";
 import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, list, wordsOf, type Fields, type Json } from "../shapes.ts";
-import { TOOLS, type Headers, type Tester } from "../tester.ts";
-import { apiOf, expectNames, type ApiKit } from "./kit.ts";
-import { after, user } from "./kit.ts";
+import { TOOLS, type Tester } from "../tester.ts";
+import { after, apiOf, expectNames, ofStream, user, type ApiKit } from "./kit.ts";
 
 const PATH = "/v1/messages";
 const headersOf = ({ options }: Tester): Headers => ({
@@ -14,7 +14,7 @@ const headersOf = ({ options }: Tester): Headers => ({
   "anthropic-version": "2023-06-01",
   "x-api-key": options.key,
 });
-const { checks: messages, ofStream } = apiOf(
+const messages = apiOf(
   "messages",
   (_t, fields) => ({ max_tokens: 1_000, ...fields }),
   (t) => ({ path: PATH, headers: headersOf(t) }),
@@ -82,22 +82,21 @@ const cache_control = { type: "ephemeral" };
 const result = { type: "tool_result", tool_use_id: called.id, content: "14:05", cache_control };
 const THINKING = { max_tokens: 3_000, thinking: { type: "enabled", budget_tokens: 1_024 } };
 
-ofStream('wire.md "Anthropic replies"', {
-  "stream.order: the message begins, each block begins, grows and ends before the next":
-    expectOrder,
-  "stream.start: message_start has an empty message with the tokens of the prompt": ([start]) =>
-    expect.fields(first(start, "message"), {
-      content: [],
-      stop_reason: null,
-      "usage.input_tokens": is.count,
-    }),
-  "stream.end: message_delta says why the message ends, and the tokens of the reply": (all) => {
-    const delta = all.find(({ type }) => type === "message_delta");
-    expect.fields(delta, { "delta.stop_reason": "end_turn", "usage.output_tokens": is.positive });
-  },
-});
-
 messages('wire.md "Anthropic replies"', {
+  ...ofStream({
+    "stream.order: the message begins, each block begins, grows and ends before the next":
+      expectOrder,
+    "stream.start: message_start has an empty message with the tokens of the prompt": ([start]) =>
+      expect.fields(first(start, "message"), {
+        content: [],
+        stop_reason: null,
+        "usage.input_tokens": is.count,
+      }),
+    "stream.end: message_delta says why the message ends, and the tokens of the reply": (all) => {
+      const delta = all.find(({ type }) => type === "message_delta");
+      expect.fields(delta, { "delta.stop_reason": "end_turn", "usage.output_tokens": is.positive });
+    },
+  }),
   "stream.names: each event has the type of its data as its name": async ({ post }) =>
     expectNames(await post({ stream: true })),
   async "stream.text: the deltas of a stream add up to the text of the whole reply"(kit) {

@@ -5,18 +5,15 @@ import * as expect from "../expect.ts";
 import * as is from "../forms.ts";
 import { first, isObject, isText, list, type Fields, type Json } from "../shapes.ts";
 import { PLACE, WORD } from "../tester.ts";
-import { apiOf, expectNames, type ApiKit } from "./kit.ts";
-import type { Stated } from "./kit.ts";
+import { apiOf, expectNames, ofStream, type ApiKit } from "./kit.ts";
 
 const SAY = `Say the word ${WORD} and nothing else.`;
 
-const SOURCE = "OpenAI API reference, Responses";
-const { checks, ofStream } = apiOf(
+const checks = apiOf(
   "responses",
   (t, fields) => JSON.stringify({ model: t.model, input: SAY, ...fields }),
   () => ({ path: "/v1/responses" }),
 );
-const responses = (entries: Stated<(kit: ApiKit) => unknown>) => checks(SOURCE, entries);
 
 const itemsOf = (response: unknown): Json[] => list(first(response, "output")).filter(isObject);
 const itemOf = (response: unknown, type: string): Json => {
@@ -64,7 +61,21 @@ const CUT = { input: "Count from 1 to 200.", max_output_tokens: 16 };
 const schema = { type: "json_schema", name: "place", schema: PLACE, strict: true };
 const GIVEN = { instructions: "Be brief.", max_output_tokens: 4_000, metadata: { a: "b" } };
 
-responses({
+const output = { type: "function_call_output", call_id: "x", output: "1" };
+const ENDS = ["response.created", "response.in_progress", "response.completed"];
+const PARTS = ["content_part.added", "output_text.done", "content_part.done", "output_item.done"];
+const include = ["reasoning.encrypted_content"];
+const summarized = ({ t }: ApiKit) => ({
+  model: t.reasoningModel,
+  reasoning: { summary: "auto" },
+});
+const brief = ({ t }: ApiKit) => ({
+  model: t.reasoningModel,
+  reasoning: { effort: "low" },
+  include,
+});
+
+checks("OpenAI API reference, Responses", {
   async "reply.object [model]: a reply is a completed response of the asked model"({ t, whole }) {
     expect.fields(await whole(), {
       id: /^resp_\w+$/,
@@ -113,51 +124,44 @@ responses({
     const said = textOf(await whole({ input: "Name a city.", text: { format: schema } }));
     expect.fields({ said: parseJson(said) }, { "said.city": is.string });
   },
-});
 
-const ENDS = ["response.created", "response.in_progress", "response.completed"];
-const PARTS = ["content_part.added", "output_text.done", "content_part.done", "output_item.done"];
-
-responses({
   "stream.names: each event of a stream has its type also in its line `event:`": async (kit) =>
     expectNames(await kit.post({ stream: true })),
-});
-ofStream(SOURCE, {
-  "stream.numbers: the events of a stream are numbered from 0 without a gap": (events) => {
-    const numbers = events.map((event) => event["sequence_number"]);
-    expect.same(numbers, [...numbers.keys()]);
-  },
-  "stream.order: a stream begins created and in_progress, and ends completed": (events) => {
-    const types = events.map(({ type }) => type);
-    expect.same([types[0], types[1], types.at(-1)], ENDS);
-  },
-  "stream.items: each output item begins and ends once, with the same id, in order": (events) => {
-    const idsOf = (step: string) =>
-      ofType(events, `output_item.${step}`).map(
-        ({ output_index, item }) => `${output_index} ${first(item, "id")}`,
-      );
-    const added = idsOf("added");
-    expect.that(added.length > 0, "an item", "none");
-    expect.same(idsOf("done").sort(), added);
-    const output = itemsOf(lastOf(events)).map(({ id }, index) => `${index} ${id}`);
-    expect.same(output, added);
-  },
-  "stream.text: the deltas of a stream are the text that its last event has": (events) => {
-    expectWord(lastOf(events));
-    expect.same(joined(events, "output_text.delta"), textOf(lastOf(events)));
-  },
-  "stream.parts: a streamed text is marked as complete before its item ends": (events) => {
-    const types = events.map(({ type }) => type);
-    const at = PARTS.map((type) => types.indexOf(`response.${type}`));
-    const isInOrder = at.every((index, i) => index > (at[i - 1] ?? 0));
-    expect.that(isInOrder, PARTS.join(", "), at);
-    expect.same(ofType(events, "output_text.done")[0]!["text"], textOf(lastOf(events)));
-  },
-  "stream.usage: the last event of a stream has the usage": (events) =>
-    expect.fields(lastOf(events), { "usage.total_tokens": is.count }),
-});
+  ...ofStream({
+    "stream.numbers: the events of a stream are numbered from 0 without a gap": (events) => {
+      const numbers = events.map((event) => event["sequence_number"]);
+      expect.same(numbers, [...numbers.keys()]);
+    },
+    "stream.order: a stream begins created and in_progress, and ends completed": (events) => {
+      const types = events.map(({ type }) => type);
+      expect.same([types[0], types[1], types.at(-1)], ENDS);
+    },
+    "stream.items: each output item begins and ends once, with the same id, in order": (events) => {
+      const idsOf = (step: string) =>
+        ofType(events, `output_item.${step}`).map(
+          ({ output_index, item }) => `${output_index} ${first(item, "id")}`,
+        );
+      const added = idsOf("added");
+      expect.that(added.length > 0, "an item", "none");
+      expect.same(idsOf("done").sort(), added);
+      const output = itemsOf(lastOf(events)).map(({ id }, index) => `${index} ${id}`);
+      expect.same(output, added);
+    },
+    "stream.text: the deltas of a stream are the text that its last event has": (events) => {
+      expectWord(lastOf(events));
+      expect.same(joined(events, "output_text.delta"), textOf(lastOf(events)));
+    },
+    "stream.parts: a streamed text is marked as complete before its item ends": (events) => {
+      const types = events.map(({ type }) => type);
+      const at = PARTS.map((type) => types.indexOf(`response.${type}`));
+      const isInOrder = at.every((index, i) => index > (at[i - 1] ?? 0));
+      expect.that(isInOrder, PARTS.join(", "), at);
+      expect.same(ofType(events, "output_text.done")[0]!["text"], textOf(lastOf(events)));
+    },
+    "stream.usage: the last event of a stream has the usage": (events) =>
+      expect.fields(lastOf(events), { "usage.total_tokens": is.count }),
+  }),
 
-responses({
   "tools.call [tools]: a call of a function is an item with call_id, name and arguments": gives(
     { tools: [GET_TIME], tool_choice: { type: "function", name: "get_time" } },
     { name: "get_time", call_id: is.text, arguments: is.jsonText },
@@ -203,20 +207,7 @@ responses({
     },
     /^tool_choice/,
   ),
-});
 
-const include = ["reasoning.encrypted_content"];
-const summarized = ({ t }: ApiKit) => ({
-  model: t.reasoningModel,
-  reasoning: { summary: "auto" },
-});
-const brief = ({ t }: ApiKit) => ({
-  model: t.reasoningModel,
-  reasoning: { effort: "low" },
-  include,
-});
-
-responses({
   async "reasoning.summary [reasoning]: reasoning.summary shows what the model thought"(kit) {
     const response = await kit.whole(summarized(kit));
     expect.that(summaryOf(response) !== "", "a summary", response["output"]);
@@ -246,10 +237,7 @@ responses({
     });
     await kit.whole({ ...request, input: [asked, ...items, asked] });
   },
-});
 
-const output = { type: "function_call_output", call_id: "x", output: "1" };
-responses({
   "refused.store: store: true is rejected": refused({ store: true }, /^store$/),
   "refused.previous: previous_response_id is rejected, because nothing is stored": refused(
     { previous_response_id: "resp_1" },

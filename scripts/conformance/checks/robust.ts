@@ -62,37 +62,34 @@ const FAILS = [
   ["reset", "a broken connection"],
 ] as const;
 
-alike(
-  'contract.md "Attempts"',
-  FALLS.map(
-    ([id, what, behaviour = id]) =>
-      `fallback.${id} [${behaviour} in-one]: ${what}: an alias answers by its next model, unseen`,
-  ),
-  async ({ askBoth, second }) => {
-    for (const reply of await askBoth()) {
-      expect.complete(reply);
-      expect.servedBy(reply, second);
-    }
-  },
-);
-alike(
-  'contract.md "Attempts"',
-  FAILS.map(
-    ([name, what]) => `canonical.${name} [${name}]: a model's name fails with 503: ${what}`,
-  ),
-  async ({ askBoth }) => {
-    for (const reply of await askBoth()) expect.refusal(reply, 503);
-  },
-);
-alike(
-  'contract.md "Attempts"',
-  [429, 503].map((status) => `retry.${status} [once-${status}]: another attempt hides a ${status}`),
-  async (kit) => {
-    expect.complete(await kit.ask());
-    expect.calls(kit, 2);
-  },
-);
 robust('contract.md "Attempts"', {
+  ...alike(
+    FALLS.map(
+      ([id, what, behaviour = id]) =>
+        `fallback.${id} [${behaviour} in-one]: ${what}: an alias answers by its next model, unseen`,
+    ),
+    async ({ askBoth, second }) => {
+      for (const reply of await askBoth()) {
+        expect.complete(reply);
+        expect.servedBy(reply, second);
+      }
+    },
+  ),
+  ...alike(
+    FAILS.map(
+      ([name, what]) => `canonical.${name} [${name}]: a model's name fails with 503: ${what}`,
+    ),
+    async ({ askBoth }) => {
+      for (const reply of await askBoth()) expect.refusal(reply, 503);
+    },
+  ),
+  ...alike(
+    [429, 503].map((code) => `retry.${code} [once-${code}]: another attempt hides a ${code}`),
+    async (kit) => {
+      expect.complete(await kit.ask());
+      expect.calls(kit, 2);
+    },
+  ),
   async "client-fault.once [status-400 good]: a 400 is the client's error: no other attempt"(kit) {
     expect.refusal(await kit.ask(), 400);
     expect.calls(kit, 1);
@@ -106,11 +103,8 @@ robust('contract.md "Commit point"', {
   },
 });
 robust('contract.md "Replies"', {
-  async "model.canonical: model is always the requested name, not the provider's"({
-    askBoth,
-    model,
-  }) {
-    for (const reply of await askBoth()) expect.servedBy(reply, model);
+  async "model.canonical: model is always the requested name, not the provider's"(kit) {
+    for (const reply of await kit.askBoth()) expect.servedBy(reply, kit.model);
   },
 });
 robust('wire.md "Rate limit headers"', {
@@ -151,11 +145,8 @@ async function untilOpen({ ask, calls }: RobustKit): Promise<void> {
 }
 
 /** Sends requests until one reaches the provider again. Returns the promise of its reply. */
-async function untilThrough({
-  ask,
-  calls,
-  call,
-}: RobustKit): Promise<{ probe: Promise<Exchange> }> {
+async function untilThrough(kit: RobustKit): Promise<{ probe: Promise<Exchange> }> {
+  const { ask, calls, call } = kit;
   const before = calls().length;
   const through = call(before);
   through.catch(() => undefined); // the loop below has its own deadline

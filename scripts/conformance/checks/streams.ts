@@ -11,13 +11,13 @@ import { choicesOf, valuesAt } from "./kit.ts";
 import * as expect from "./setup.ts";
 import { alike, PATIENT_MS, robust, soon, STREAM } from "./setup.ts";
 
-const cuts = (source: string, headings: readonly string[]) =>
-  alike(source, headings, async ({ ask }) => {
+const cuts = (...headings: readonly string[]) =>
+  alike(headings, async ({ ask }) => {
     const reply = await soon(ask(STREAM), "the end of a stream that was cut");
     expect.broken(reply, PIECES.slice(0, 3).join(""));
   });
-const complete = (source: string, headings: readonly string[]) =>
-  alike(source, headings, async ({ ask }) => expect.complete(await ask(STREAM)));
+const complete = (...headings: readonly string[]) =>
+  alike(headings, async ({ ask }) => expect.complete(await ask(STREAM)));
 const FRAMINGS = [
   ["crlf", "lines that end with CRLF"],
   ["cr", "lines that end with CR"],
@@ -44,88 +44,6 @@ async function heldUp({ sent }: Call): Promise<void> {
   }
 }
 
-cuts('contract.md "Completeness"', [
-  "cut.reset [cut-after-3]: a connection that breaks after some deltas: an error event, no [DONE]",
-  "cut.end [ends-after-3]: a stream that ends without a finish_reason: an error event, no [DONE]",
-  "cut.done [done-after-3]: [DONE] without a finish_reason: an error event, no [DONE]",
-  "cut.error [error-after-3]: an error event after some deltas: an error event, no [DONE]",
-]);
-cuts('wire.md "Errors in streams"', [
-  "cut.error-with-usage [error-with-usage-after-3]: an error with usage: an error event, no [DONE]",
-]);
-cuts('routing.md "Deadlines"', [
-  "cut.silence [silent-after-3@impatient]: a stream that falls silent: an error event, no [DONE]",
-]);
-complete('routing.md "Deadlines"', [
-  "long-stream [trickle-90@impatient]: a long stream that is never silent is not cut by them",
-]);
-robust('routing.md "Deadlines"', {
-  async "first-token [silent@impatient]: no first delta comes: 503 at its deadline"(kit) {
-    for (const reply of await soon(kit.askBoth(), "the deadline for a first delta"))
-      expect.refusal(reply, 503);
-  },
-});
-robust('wire.md "Framing"', {
-  async "passes-on [silent-after-1]: a delta is passed on at once, before more arrives"(kit) {
-    (await soon(kit.begun(), "the first delta, before the provider sends another")).leave();
-  },
-});
-complete('contract.md "Completeness"', [
-  "finished.no-done [no-done]: a finish_reason without [DONE] is a complete reply",
-  "finished.after-done [after-done]: what a provider sends after [DONE] is not shown",
-  "finished.stays-open [stays-open]: a provider that does not close after [DONE]: the stream ends",
-  "finished.again [finish-again]: a repeated finish_reason is shown once",
-]);
-complete('wire.md "Calls"', [
-  "bytes.one-by-one [alone byte-by-byte]: single bytes, also within characters, make the same reply",
-  "bytes.sevens [in-sevens]: pieces of seven bytes make the same reply",
-  ...FRAMINGS.map(
-    ([name, what]) => `framing.${name} [${name}]: ${what}: only \`data: {json}\` is written`,
-  ),
-]);
-robust('wire.md "Calls"', {
-  async "framing.long-line [long-line]: a line of a megabyte is read right"({ askBoth }) {
-    for (const reply of await askBoth({ messages: question("long 600000") }))
-      expect.complete(reply, "é".repeat(600_000));
-  },
-  async "backpressure [flood]: a client that does not read holds up the provider"(kit) {
-    const stream = await kit.t.open({ model: kit.model, stream: true });
-    stream.pause();
-    const call = await kit.call();
-    await expect.within(heldUp(call), "the provider to be held up", PATIENT_MS);
-    const sent = call.sent();
-    expect.that(sent < FLOOD_BYTES, `less than ${FLOOD_BYTES} bytes from the provider`, sent);
-    stream.leave();
-    await expect.left(call);
-  },
-});
-robust('api.md "Sizes"', {
-  async "framing.endless-line [endless-line]: a line without end is an error, no crash"(kit) {
-    expect.broken(await kit.ask(STREAM), TEXT);
-    await expect.left(await kit.call());
-    await expect.healthy(kit.t, "afterwards");
-  },
-});
-complete('wire.md "Chunks"', [
-  "chunks.empty-choices [empty-choices]: chunks with `choices: []` are tolerated, not passed on",
-  "chunks.empty-deltas [empty-deltas]: deltas with nothing in them are tolerated",
-]);
-robust('wire.md "Chunks"', {
-  async "chunks.role-once [role-again]: a role in every chunk is shown once"({ ask }) {
-    const reply = await ask(STREAM);
-    expect.complete(reply);
-    const roles = choicesOf(reply).map((choice) => first(choice, "delta.role"));
-    const shown = roles.filter((role) => role !== undefined);
-    expect.same(shown, ["assistant"]);
-  },
-});
-robust('contract.md "Stream chunks"', {
-  async "whole-is-stream.thinking [reasoning]: deltas are the whole thinking"({ askBoth }) {
-    for (const { thoughts } of await askBoth({ thinking: { type: "enabled" } }))
-      expect.same(thoughts, THOUGHTS.join(""));
-  },
-});
-
 const WAYS = [
   ["tools", "in pieces"],
   ["tools-whole", "in one delta"],
@@ -135,17 +53,6 @@ const WAYS = [
   ["tools-repeated", "with id and name in every piece"],
   ["tools-far", "with indexes that leave some out"],
 ];
-alike(
-  'wire.md "Chunks"',
-  WAYS.map(([name, how]) => `calls.${name} [${name}]: two calls that come ${how} are put together`),
-  async ({ askBoth }) => {
-    for (const reply of await askBoth({ ...TOOLS, tool_choice: "auto" })) {
-      expect.that(reply.status === 200, "status 200", reply.shown);
-      expect.same(callsOf(reply), CALLS);
-    }
-  },
-);
-
 interface ToolCall {
   readonly id: unknown;
   readonly type: unknown;
@@ -184,18 +91,126 @@ const NULLABLE = [
   ...["max_tokens", "temperature"],
 ];
 
+robust('contract.md "Completeness"', {
+  ...cuts(
+    "cut.reset [cut-after-3]: a connection that breaks after some deltas: an error event, no [DONE]",
+    "cut.end [ends-after-3]: a stream that ends without a finish_reason: an error event, no [DONE]",
+    "cut.done [done-after-3]: [DONE] without a finish_reason: an error event, no [DONE]",
+    "cut.error [error-after-3]: an error event after some deltas: an error event, no [DONE]",
+  ),
+  ...complete(
+    "finished.no-done [no-done]: a finish_reason without [DONE] is a complete reply",
+    "finished.after-done [after-done]: what a provider sends after [DONE] is not shown",
+    "finished.stays-open [stays-open]: a provider that does not close after [DONE]: the stream ends",
+    "finished.again [finish-again]: a repeated finish_reason is shown once",
+  ),
+});
+robust('wire.md "Errors in streams"', {
+  ...cuts(
+    "cut.error-with-usage [error-with-usage-after-3]: an error with usage: an error event, no [DONE]",
+  ),
+});
+robust('routing.md "Deadlines"', {
+  ...cuts(
+    "cut.silence [silent-after-3@impatient]: a stream that falls silent: an error event, no [DONE]",
+  ),
+  ...complete(
+    "long-stream [trickle-90@impatient]: a long stream that is never silent is not cut by them",
+  ),
+  async "first-token [silent@impatient]: no first delta comes: 503 at its deadline"(kit) {
+    for (const reply of await soon(kit.askBoth(), "the deadline for a first delta"))
+      expect.refusal(reply, 503);
+  },
+});
+robust('wire.md "Framing"', {
+  async "passes-on [silent-after-1]: a delta is passed on at once, before more arrives"(kit) {
+    (await soon(kit.begun(), "the first delta, before the provider sends another")).leave();
+  },
+});
+robust('wire.md "Calls"', {
+  ...complete(
+    "bytes.one-by-one [alone byte-by-byte]: single bytes, also within characters, make the same reply",
+    "bytes.sevens [in-sevens]: pieces of seven bytes make the same reply",
+    ...FRAMINGS.map(
+      ([name, what]) => `framing.${name} [${name}]: ${what}: only \`data: {json}\` is written`,
+    ),
+  ),
+  async "framing.long-line [long-line]: a line of a megabyte is read right"({ askBoth }) {
+    for (const reply of await askBoth({ messages: question("long 600000") }))
+      expect.complete(reply, "é".repeat(600_000));
+  },
+  async "backpressure [flood]: a client that does not read holds up the provider"(kit) {
+    const stream = await kit.t.open({ model: kit.model, stream: true });
+    stream.pause();
+    const call = await kit.call();
+    await expect.within(heldUp(call), "the provider to be held up", PATIENT_MS);
+    const sent = call.sent();
+    expect.that(sent < FLOOD_BYTES, `less than ${FLOOD_BYTES} bytes from the provider`, sent);
+    stream.leave();
+    await expect.left(call);
+  },
+  async "key.sent: the provider gets its own key, and not the client's"({ t, ask, call }) {
+    expect.complete(await ask());
+    const sent = JSON.stringify((await call()).headers);
+    const isOwn = CANARY.test(sent) && !sent.includes(t.options.key);
+    expect.that(isOwn, "the provider's key alone", sent);
+  },
+  async "identity: the provider is asked for identity encoding"({ ask, call }) {
+    expect.complete(await ask({}, { "accept-encoding": "gzip, deflate" }));
+    expect.same((await call()).headers["accept-encoding"] ?? "identity", "identity");
+  },
+  async "length: Content-Length is that of the gateway's own reply"({ ask }) {
+    const { headers, text } = await ask();
+    const length = Buffer.byteLength(text ?? "");
+    expect.same(Number(headers["content-length"] ?? length), length);
+  },
+});
+robust('api.md "Sizes"', {
+  async "framing.endless-line [endless-line]: a line without end is an error, no crash"(kit) {
+    expect.broken(await kit.ask(STREAM), TEXT);
+    await expect.left(await kit.call());
+    await expect.healthy(kit.t, "afterwards");
+  },
+});
+robust('wire.md "Chunks"', {
+  ...complete(
+    "chunks.empty-choices [empty-choices]: chunks with `choices: []` are tolerated, not passed on",
+    "chunks.empty-deltas [empty-deltas]: deltas with nothing in them are tolerated",
+  ),
+  async "chunks.role-once [role-again]: a role in every chunk is shown once"({ ask }) {
+    const reply = await ask(STREAM);
+    expect.complete(reply);
+    const roles = choicesOf(reply).map((choice) => first(choice, "delta.role"));
+    const shown = roles.filter((role) => role !== undefined);
+    expect.same(shown, ["assistant"]);
+  },
+  ...alike(
+    WAYS.map(
+      ([name, how]) => `calls.${name} [${name}]: two calls that come ${how} are put together`,
+    ),
+    async ({ askBoth }) => {
+      for (const reply of await askBoth({ ...TOOLS, tool_choice: "auto" })) {
+        expect.that(reply.status === 200, "status 200", reply.shown);
+        expect.same(callsOf(reply), CALLS);
+      }
+    },
+  ),
+});
+robust('contract.md "Stream chunks"', {
+  async "whole-is-stream.thinking [reasoning]: deltas are the whole thinking"({ askBoth }) {
+    for (const { thoughts } of await askBoth({ thinking: { type: "enabled" } }))
+      expect.same(thoughts, THOUGHTS.join(""));
+  },
+});
 robust('fields.md "The body"', {
   "fields.forwarded: every accepted field reaches the provider unchanged": expect.sent(SENT, SENT),
 });
 robust('wire.md "Request envelope"', {
-  async "fields.nulls: fields that are null reach the provider no more than absent ones"({
-    ask,
-    sent,
-  }) {
+  async "fields.nulls: fields that are null reach the provider no more than absent ones"(kit) {
     const nulls = Object.fromEntries(NULLABLE.map((name) => [name, null]));
-    expect.complete(await ask({ stream: false, ...nulls }));
-    expect.complete(await ask());
-    expect.same(await sent(0), await sent(1));
+    expect.complete(await kit.ask({ stream: false, ...nulls }));
+    expect.complete(await kit.ask());
+    expect.same(await kit.sent(0), await kit.sent(1));
   },
 });
 robust('contract.md "Request fields"', {
@@ -220,22 +235,5 @@ robust('wire.md "Thinking"', {
     await ask();
     expect.fields(await sent(0), { "thinking.type": "enabled" });
     expect.fields(await sent(1), { "thinking.type": "disabled" });
-  },
-});
-robust('wire.md "Calls"', {
-  async "key.sent: the provider gets its own key, and not the client's"({ t, ask, call }) {
-    expect.complete(await ask());
-    const sent = JSON.stringify((await call()).headers);
-    const isOwn = CANARY.test(sent) && !sent.includes(t.options.key);
-    expect.that(isOwn, "the provider's key alone", sent);
-  },
-  async "identity: the provider is asked for identity encoding"({ ask, call }) {
-    expect.complete(await ask({}, { "accept-encoding": "gzip, deflate" }));
-    expect.same((await call()).headers["accept-encoding"] ?? "identity", "identity");
-  },
-  async "length: Content-Length is that of the gateway's own reply"({ ask }) {
-    const { headers, text } = await ask();
-    const length = Buffer.byteLength(text ?? "");
-    expect.same(Number(headers["content-length"] ?? length), length);
   },
 });
