@@ -74,6 +74,8 @@ interface Row {
   readonly choices?: "required" | "any" | "auto";
   /** The field in which thinking is sent back with tool calls. */
   readonly echo?: string;
+  /** What that field has in a message without thinking. "": there is no field. Absent: a blank. */
+  readonly blank?: "";
 }
 
 /** What a request may need and some vendors lack. */
@@ -117,6 +119,7 @@ const byTemplate = {
   on: template(true),
   ...deepWith(SAME, template(true)),
   takes: ["logit_bias"],
+  blank: "",
 } as const;
 
 /** The settings of Kimi K3. */
@@ -168,9 +171,23 @@ const ROWS: Record<string, Row> = {
     sent: { user: null, parallel_tool_calls: null },
     refused: ["logprobs"],
   },
-  vllm: byTemplate,
-  sglang: { ...byTemplate, thinker: { separate_reasoning: true } },
-  "llama.cpp": { ...byTemplate, choices: "required" },
+  vllm: { ...byTemplate, echo: "reasoning" },
+  sglang: { ...byTemplate, thinker: { separate_reasoning: true }, echo: "reasoning_content" },
+  "llama.cpp": { ...byTemplate, choices: "required", echo: "reasoning_content" },
+  cerebras: {
+    ...byEffort("medium", ["low", "medium", "high"]),
+    silent: {},
+    sent: renamed,
+    refused: PENALTIES,
+    echo: "reasoning",
+  },
+  fireworks: {
+    ...byEffort("medium", ["low", "medium", "high"]),
+    takes: ["logit_bias", "prompt_cache_key"],
+    sent: { seed: null, parallel_tool_calls: null },
+    echo: "reasoning_content",
+    blank: "",
+  },
   ollama: {
     ...byEffort("medium", ["low", "medium", "max"]),
     refused: ["required", "named", "logprobs"],
@@ -280,8 +297,8 @@ const thinkingOf = ({ on, deep = [on, on, on] }: Row): [fields: Json, out: Json]
 
 describe("what a vendor is sent", () => {
   for (const [vendor, row] of Object.entries(ROWS)) {
-    const { thinker = {}, takes = [], thinkerTakes = takes, refused = [], choices, echo } = row;
-    const { off, on, silent = SILENT, thinkerRefused = [] } = row;
+    const { thinker = {}, takes = [], thinkerTakes = takes, refused = [], choices } = row;
+    const { off, on, silent = SILENT, thinkerRefused = [], echo: field, blank = " " } = row;
     const lacks = (kind: Kind) => [...refused, ...(kind === "plain" ? [] : thinkerRefused)];
     const provider = { vendor, dialect: "openai" };
     /** What is sent if the client sets nothing. */
@@ -326,7 +343,8 @@ describe("what a vendor is sent", () => {
     it(`${vendor}: tool calls sent back, with thinking or without`, () => {
       const given = turns({ reasoning_content: "hm" }, {}, { reasoning_content: "aha" });
       const bare = turns({}, {}, {});
-      const echoed = echo ? turns({ [echo]: "hm" }, { [echo]: " " }, { [echo]: "aha" }) : bare;
+      const echo = (thought: string) => (field && thought ? { [field]: thought } : {});
+      const echoed = turns(echo("hm"), echo(blank), echo("aha"));
       for (const [kind, fields, out] of [
         ["thinker", ON, echoed],
         ["thinker", {}, bare],
