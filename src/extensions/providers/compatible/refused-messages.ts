@@ -1,5 +1,6 @@
 // Replaces messages that some servers refuse: several system messages, consecutive user messages,
-// empty assistant messages, and user or system messages after a tool's result.
+// empty assistant messages, arguments of calls that are no JSON, and user or system messages after a
+// tool's result.
 import { joinText, type Message } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import {
@@ -8,6 +9,7 @@ import {
   OPENING,
   paragraphs,
   type SystemMessage,
+  withParsableArguments,
 } from "../turns/index.ts";
 
 /** The messages that a server with these traits accepts. */
@@ -15,8 +17,10 @@ export function acceptedMessages(
   messages: readonly Message[],
   { system_first, alternates }: Pick<Traits, "system_first" | "alternates">,
 ): readonly Message[] {
-  if (!alternates) return system_first ? withSystemFirst(messages) : withoutEmpty(messages);
-  const accepted = withoutEmpty(withSystemFirst(messages));
+  if (!system_first && !alternates) return withoutEmpty(messages);
+  const parsable = withSystemFirst(withParsableArguments(messages));
+  if (!alternates) return parsable;
+  const accepted = withoutEmpty(parsable);
   return withJoinedUsers(withAcknowledgements(withUserFirst(accepted)));
 }
 

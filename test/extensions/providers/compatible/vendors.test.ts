@@ -559,6 +559,24 @@ describe("tools", () => {
     return given;
   };
 
+  it("have arguments that are an object, as vLLM and llama.cpp require of earlier calls", () => {
+    const cut = '{"path":"/tmp/a';
+    for (const [stated, sent] of [
+      ['{ "b":1, "a":2 }', '{ "b":1, "a":2 }'],
+      [cut, JSON.stringify({ _raw: cut })],
+      ['"x"', JSON.stringify({ _raw: '"x"' })],
+      ["", "{}"],
+    ]) {
+      const [turn, answer] = calledOf("call_1");
+      const [call] = turn!["tool_calls"];
+      const tool_calls = [{ ...call, function: { name: "f", arguments: stated } }];
+      const asked = [...user("hi"), { ...turn, tool_calls }, answer!];
+      const [toServer, toOpenai] = ["vllm", "openai"].map((vendor) => back(vendor, asked)[1]!);
+      assert.equal(toServer!["tool_calls"][0].function.arguments, sent);
+      assert.equal(toOpenai!["tool_calls"][0].function.arguments, stated);
+    }
+  });
+
   it("have ids of nine letters and digits at Mistral, the same in each request", () => {
     const [id = ""] = idsAt("mistral", ["call_1"]);
     assert.match(id, /^[a-z\d]{9}$/);
