@@ -5,7 +5,7 @@ import type { ChatRequest, Message, Tool } from "../../../core/openai/request.ts
 import { statedId } from "../provider-words/index.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
-import { hashedId, kimiSchema } from "../turns/index.ts";
+import { hashedId, kimiSchema, portableSchema } from "../turns/index.ts";
 import { withAcknowledgements } from "./refused-messages.ts";
 
 /** Replaces the documented fields. A request goes only to models that know the form it needs. */
@@ -28,12 +28,16 @@ export function toolFields(
 const KIMI = /kimi|moonshot/i;
 
 /** The tools with schemas that the model's API accepts. */
-export const acceptedTools = (tools: ChatRequest["tools"], { upstreamModel }: Target) =>
-  KIMI.test(upstreamModel) ? tools?.map(forKimi) : tools;
+export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel }: Target) {
+  const isKimi = KIMI.test(upstreamModel);
+  return tools?.map((tool) => acceptedTool(tool, isKimi));
+}
 
-function forKimi(tool: Tool): Tool {
-  const parameters = kimiSchema(tool.function.parameters) as Tool["function"]["parameters"];
-  return { ...tool, function: { ...tool.function, parameters } };
+function acceptedTool(tool: Tool, isKimi: boolean): Tool {
+  const stated = tool.function.parameters;
+  const portable = stated && portableSchema(stated);
+  const parameters = (isKimi ? kimiSchema(portable) : portable) as typeof stated;
+  return parameters === stated ? tool : { ...tool, function: { ...tool.function, parameters } };
 }
 
 /** Mistral demands ids of nine letters and digits. Others are hashed. */

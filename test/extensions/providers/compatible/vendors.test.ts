@@ -792,6 +792,33 @@ describe("tools", () => {
       assert.deepEqual(sentTo("m"), JSON.parse(JSON.stringify(tools[0])));
     });
 
+  it("have no patterns that only JavaScript knows: OpenAI, DeepSeek and Kimi refuse them", () => {
+    const texts = (pattern: string) => ({ type: "array", items: { type: "string", pattern } });
+    const refused = [
+      String.raw`^(?!__.*__$)[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}"\\./[\]]{1,200}$`, // Claude Code's Artifact
+      String.raw`^[^/\\\0]+$`,
+      "^(?<=a)b$",
+      String.raw`^[^\u0000]*$`,
+    ];
+    const properties = {
+      ...Object.fromEntries(refused.map((pattern, at) => [`a${at}`, texts(pattern)])),
+      pattern: { type: "string", pattern: String.raw`^(?:\d+\.)?[\w/-]+$` },
+    };
+    const parameters = { type: "object", properties };
+    const tools = [{ type: "function", function: { name: "f", parameters } }];
+    const plain = { type: "array", items: { type: "string" } };
+    const kept = refused.map((_pattern, at) => [`a${at}`, plain]);
+    const accepted = { ...Object.fromEntries(kept), pattern: properties.pattern };
+    for (const [vendor, upstream_model] of [
+      ["openai", "gpt-5.6"],
+      ["deepseek", "deepseek-v4-flash"],
+      ["moonshot", "kimi-k3"],
+    ] as const) {
+      const body = sent({ vendor }, { upstream_model }, { tools, tool_choice: "auto" });
+      assert.deepEqual(body["tools"][0].function.parameters.properties, accepted);
+    }
+  });
+
   it("disable thinking if the model rejects both together", () => {
     const thinker = { reasoning: true, dialect: "openai" };
     for (const [vendor, upstream_model, choice, thinks] of [
