@@ -40,7 +40,8 @@ const isEmpty = (message: Message): boolean =>
 
 /**
  * Joins the system messages at the beginning. A later one stays in its place, as a user message, so
- * that the server finds the messages before it in its cache.
+ * that the server finds the messages before it in its cache. One without text, with which Claude
+ * Code states its effort, is left out.
  */
 function withSystemFirst(messages: readonly Message[]): readonly Message[] {
   const end = messages.findIndex((message) => !isSystem(message));
@@ -49,7 +50,9 @@ function withSystemFirst(messages: readonly Message[]): readonly Message[] {
   if (first.length < 2 && !others.some(isSystem)) return messages;
   return [
     ...(first.length > 0 ? [joinedSystem(first)] : []),
-    ...others.map((message) => (isSystem(message) ? asUserMessage(message) : message)),
+    ...others
+      .filter((message) => !isSystem(message) || message.content.trim() !== "")
+      .map((message) => (isSystem(message) ? asUserMessage(message) : message)),
   ];
 }
 

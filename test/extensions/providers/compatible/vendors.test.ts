@@ -479,6 +479,14 @@ describe("system messages", () => {
       assert.deepEqual(back(vendor, messages), messages);
     });
 
+  it("are left out where a later one has no text: Claude Code states its effort with such", () => {
+    const messages = [POLITE, ...user("hi"), says("So."), system(" "), ...user("on")];
+    assert.deepEqual(back("vllm", messages), [
+      ...[system("Be polite."), ...user("hi"), says("So.")],
+      ...user("on"),
+    ]);
+  });
+
   it("keep the client's cache marks when they are joined or converted", () => {
     assert.deepEqual(backMarked([system("a"), system("b"), ...user("hi")], 1)[0]!["content"], [
       { type: "text", text: "a" },
