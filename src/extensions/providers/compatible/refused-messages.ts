@@ -1,6 +1,6 @@
 // Replaces messages that some servers refuse: several system messages, consecutive user messages,
-// empty assistant messages, arguments of calls that are no JSON, and user or system messages after a
-// tool's result.
+// empty assistant messages, arguments of calls that are no JSON object, and user or system messages
+// after a tool's result.
 import { joinText, type Message } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import {

@@ -29,15 +29,12 @@ const KIMI = /kimi|moonshot/i;
 
 /** The tools with schemas that the model's API accepts. */
 export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel }: Target) {
-  const isKimi = KIMI.test(upstreamModel);
-  return tools?.map((tool) => acceptedTool(tool, isKimi));
-}
-
-function acceptedTool(tool: Tool, isKimi: boolean): Tool {
-  const stated = tool.function.parameters;
-  const portable = stated && portableSchema(stated);
-  const parameters = (isKimi ? kimiSchema(portable) : portable) as typeof stated;
-  return parameters === stated ? tool : { ...tool, function: { ...tool.function, parameters } };
+  const accepted = KIMI.test(upstreamModel) ? kimiSchema : portableSchema;
+  return tools?.map((tool): Tool => {
+    const stated = tool.function.parameters;
+    const parameters = accepted(stated) as typeof stated;
+    return parameters === stated ? tool : { ...tool, function: { ...tool.function, parameters } };
+  });
 }
 
 /** Mistral demands ids of nine letters and digits. Others are hashed. */

@@ -64,9 +64,8 @@ const hasUnportable = (node: unknown): boolean =>
  * The schema without patterns that some servers cannot read. OpenAI, DeepSeek and Kimi refuse the
  * whole request for one, as Claude Code's tools have. The tool checks its input.
  */
-export function portableSchema(schema: object): object {
-  return hasUnportable(schema) ? (withoutUnportable(schema) as object) : schema;
-}
+export const portableSchema = (schema: unknown): unknown =>
+  hasUnportable(schema) ? withoutUnportable(schema) : schema;
 
 function withoutUnportable(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(withoutUnportable);

@@ -238,7 +238,10 @@ describe("a request of the Responses API", () => {
     const whole = { type: "object", properties: {} };
     for (const [parameters, expected] of [
       [{}, whole],
-      [{ type: "object", $schema: "x" }, { ...whole, $schema: "x" }],
+      [
+        { type: "object", $schema: "x" },
+        { ...whole, $schema: "x" },
+      ],
       [{ properties: { a: {} } }, { type: "object", properties: { a: {} } }],
       [undefined, undefined],
     ]) {
