@@ -8,10 +8,9 @@ export function requestBody(
   chat: ChatRequest,
   { upstreamModel, reasoning, traits }: Target,
 ): { readonly messages: readonly object[]; readonly [field: string]: unknown } {
-  const switchOn = chat.wantsThinking && reasoning;
   // "always" is a switch of extensions/providers/compatible, which uses this function too.
-  const thinksUnasked = reasoning && (!traits.thinking_off || traits.thinking === "always");
-  const echo = switchOn || thinksUnasked ? echoField(traits) : "none";
+  const thinks = chat.wantsThinking || !traits.thinking_off || traits.thinking === "always";
+  const echo = reasoning && thinks ? echoField(traits) : "none";
   return {
     model: upstreamModel,
     messages: chat.messages.map(createMessageWriter(echo, traits)),
@@ -22,7 +21,7 @@ export function requestBody(
     ...renamed(parametersOf(chat, traits), traits.rename),
     tools: chat.tools,
     tool_choice: chat.tools && chat.tool_choice,
-    ...(reasoning && thinkingFields(switchOn, chat.effort, traits)),
+    ...(reasoning && thinkingFields(chat.wantsThinking, chat.effort, traits)),
   };
 }
 
@@ -39,9 +38,11 @@ const echoField = ({ echo, thinking }: Traits): string =>
 /**
  * Returns a function that writes the known fields of one message after another. With an echo field,
  * tool calls and the model's later messages in the same turn carry their reasoning, or else a
- * blank: DeepSeek's V4 Pro refuses an empty one.
+ * blank: DeepSeek's V4 Pro refuses an empty one. A chat template (`system_first`) would take a
+ * blank for a thought.
  */
 function createMessageWriter(echo: string, traits: Traits): (message: Message) => object {
+  const blank = traits.system_first ? undefined : " ";
   let hasCalled = false;
   return (checked) => {
     const message = checked.marked || checked.name ? acceptedMessage(checked, traits) : checked;
@@ -49,7 +50,7 @@ function createMessageWriter(echo: string, traits: Traits): (message: Message) =
     if (message.role !== "assistant") return message;
     const { role, name, content, tool_calls, reasoning_content } = message;
     hasCalled ||= tool_calls.length > 0;
-    const echoed = hasCalled && echo !== "none" && { [echo]: reasoning_content || " " };
+    const echoed = hasCalled && echo !== "none" && { [echo]: reasoning_content || blank };
     return { role, name, content, ...echoed, ...(tool_calls.length > 0 && { tool_calls }) };
   };
 }

@@ -34,3 +34,12 @@ export function* checkedBody<T>(
 /** A check of objects whose `type` is this one. */
 export const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
   object({ type: literal(type), ...fields });
+
+/**
+ * A tool's schema with the members that OpenAI requires. Tools without parameters, such as those of
+ * MCP servers and Codex, often lack them.
+ */
+export const completeSchema = (schema: Body): Body =>
+  "type" in schema && "properties" in schema
+    ? schema
+    : { type: "object", properties: {}, ...schema };

@@ -15,6 +15,7 @@ import type { Steps } from "../../../core/turns.ts";
 import { withParts } from "../../providers/cache-marks/index.ts";
 import {
   checkedBody,
+  completeSchema,
   createOpener,
   refuseOrphan,
   messageFields,
@@ -172,9 +173,7 @@ function toolsOf(request: MessagesRequest, found: ReadonlySet<string>, note: Not
 type OwnTool = Exclude<MessagesRequest["tools"][number], { readonly type: string }>;
 
 function functionFor({ name, description, input_schema, strict: isStrict }: OwnTool): Tool {
-  // OpenAI refuses a schema without properties, as tools without parameters often have.
-  const parameters =
-    "properties" in input_schema ? input_schema : { ...input_schema, properties: {} };
+  const parameters = completeSchema(input_schema);
   const strict = isStrict && requiresAll(parameters) ? true : undefined;
   return { type: "function", function: { name, description, parameters, strict } };
 }

@@ -8,7 +8,7 @@ import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, Tool as FunctionTool } from "../../../core/openai/request.ts";
 import { cut, fail } from "../../../core/schema/checker.ts";
 import { asString } from "../../../core/schema/untrusted-json.ts";
-import type { Path } from "../client-apis/index.ts";
+import { completeSchema, type Path } from "../client-apis/index.ts";
 import {
   MAX_TOOLS,
   TOOL_SEARCH,
@@ -93,7 +93,8 @@ export function createToolSet(): ToolSet {
 }
 
 function functionFor(tool: Callable): Omit<FunctionTool["function"], "name"> {
-  const { type, description, parameters, strict, format = {} } = tool;
+  const { type, description, strict, format = {} } = tool;
+  const parameters = tool.parameters && completeSchema(tool.parameters);
   if (type !== "custom") return { description, parameters, strict };
   const { syntax, definition } = format;
   const rule = asString(definition)

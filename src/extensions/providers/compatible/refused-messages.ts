@@ -1,5 +1,6 @@
 // Replaces messages that some servers refuse: several system messages, consecutive user messages,
-// empty assistant messages, and user or system messages after a tool's result.
+// empty assistant messages, arguments of calls that are no JSON object, and user or system messages
+// after a tool's result.
 import { joinText, type Message } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import {
@@ -8,6 +9,7 @@ import {
   OPENING,
   paragraphs,
   type SystemMessage,
+  withParsableArguments,
 } from "../turns/index.ts";
 
 /** The messages that a server with these traits accepts. */
@@ -15,8 +17,10 @@ export function acceptedMessages(
   messages: readonly Message[],
   { system_first, alternates }: Pick<Traits, "system_first" | "alternates">,
 ): readonly Message[] {
-  if (!alternates) return system_first ? withSystemFirst(messages) : withoutEmpty(messages);
-  const accepted = withoutEmpty(withSystemFirst(messages));
+  if (!system_first && !alternates) return withoutEmpty(messages);
+  const parsable = withSystemFirst(withParsableArguments(messages));
+  if (!alternates) return parsable;
+  const accepted = withoutEmpty(parsable);
   return withJoinedUsers(withAcknowledgements(withUserFirst(accepted)));
 }
 
@@ -36,7 +40,8 @@ const isEmpty = (message: Message): boolean =>
 
 /**
  * Joins the system messages at the beginning. A later one stays in its place, as a user message, so
- * that the server finds the messages before it in its cache.
+ * that the server finds the messages before it in its cache. One without text, with which Claude
+ * Code states its effort, is left out.
  */
 function withSystemFirst(messages: readonly Message[]): readonly Message[] {
   const end = messages.findIndex((message) => !isSystem(message));
@@ -45,7 +50,9 @@ function withSystemFirst(messages: readonly Message[]): readonly Message[] {
   if (first.length < 2 && !others.some(isSystem)) return messages;
   return [
     ...(first.length > 0 ? [joinedSystem(first)] : []),
-    ...others.map((message) => (isSystem(message) ? asUserMessage(message) : message)),
+    ...others
+      .filter((message) => !isSystem(message) || message.content.trim() !== "")
+      .map((message) => (isSystem(message) ? asUserMessage(message) : message)),
   ];
 }
 

@@ -5,7 +5,7 @@ import type { ChatRequest, Message, Tool } from "../../../core/openai/request.ts
 import { statedId } from "../provider-words/index.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
-import { hashedId, kimiSchema } from "../turns/index.ts";
+import { hashedId, kimiSchema, portableSchema } from "../turns/index.ts";
 import { withAcknowledgements } from "./refused-messages.ts";
 
 /** Replaces the documented fields. A request goes only to models that know the form it needs. */
@@ -29,12 +29,13 @@ export function toolFields(
 const KIMI = /kimi|moonshot/i;
 
 /** The tools with schemas that the model's API accepts. */
-export const acceptedTools = (tools: ChatRequest["tools"], { upstreamModel }: Target) =>
-  KIMI.test(upstreamModel) ? tools?.map(forKimi) : tools;
-
-function forKimi(tool: Tool): Tool {
-  const parameters = kimiSchema(tool.function.parameters) as Tool["function"]["parameters"];
-  return { ...tool, function: { ...tool.function, parameters } };
+export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel }: Target) {
+  const accepted = KIMI.test(upstreamModel) ? kimiSchema : portableSchema;
+  return tools?.map((tool): Tool => {
+    const stated = tool.function.parameters;
+    const parameters = accepted(stated) as typeof stated;
+    return parameters === stated ? tool : { ...tool, function: { ...tool.function, parameters } };
+  });
 }
 
 /** Mistral demands ids of nine letters and digits. Others are hashed. */

@@ -75,12 +75,14 @@ const NO_MODEL = [
   /^the provided model identifier is invalid|^(aierror: )*no such model/i,
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];
-/** NVIDIA's answer while the model's servers are out of order. */
-const DOWN = [/^function id \S+ degraded function/i];
+/** The answers of NVIDIA and LM Studio while the model's server is out of order. */
+const DOWN = [/^function id \S+ degraded function|^failed to load model |^no models loaded\. /i];
 const FAILED_NAMES = /tool_use_failed|json_validate_failed|output_parse_failed/i;
 const FAILED = [
   /^(the )?model (produced|generated) invalid|^error parsing tool call/i,
-  /^(failed to initialize samplers: )?failed to parse (input|messages|tool call|grammar)/i,
+  // LM Studio quotes llama.cpp.
+  /^(engine protocol.{40,60}"message":")?failed to initialize samplers: failed to parse grammar/i,
+  /^failed to parse (input|messages|tool call|grammar)/i,
   /^failed to generate (json|output)/i,
   /^(failed to parse xml|xml syntax error|expected element type)|^jinja exception/i,
   /^context size has been exceeded/i,
@@ -98,6 +100,7 @@ const CONTEXT = [
   /cannot exceed the total tokens limit|should not exceed max_num_tokens|\[input_too_large\]/i,
   /exceed model maximum \(|too many total text bytes|^total message size \d+ exceeds limit/i,
   /input length \(?\d+( tokens\))? exceeds the maximum (allowed )?length|configured context size/i,
+  /prompt length \d+ exceeds the max_model_len/i,
 ];
 const FILTER = [
   /content[ _](filter|policy)|^cyber_policy |content management policy|data_?inspection/i,
@@ -118,6 +121,8 @@ const UNABLE = [
   /^"auto" tool choice requires |^\S+ does not support (tools|thinking)$/i,
   /^\S+ is not a multimodal model|^(this )?model do(es)? not support image/i,
   /^this model doesn't support (?!the \S+ field)/i,
+  // Gemma at Google.
+  /^(function calling|developer instruction) is not enabled for /i,
   // OpenRouter, llama.cpp.
   /^no endpoints found that (support|can handle)/i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
@@ -129,7 +134,9 @@ const UNABLE = [
   /^(unable to submit request because )?thinking([ _](level|budget) | can't be disabled)/i,
   /^budget \d+ is invalid\. this model only works|^the model does not support setting thinking_/i,
   /^model \S+ does not support parameter reasoningeffort|^chat_template is not supported/i,
-  /^unsupported value: 'reasoning_effort' does not|^`?reasoning_effort`? must be one of/i,
+  /^unsupported (value|parameter): 'reasoning_effort'|^`?reasoning_effort`? must be one of/i,
+  /^.?(reasoning[ _](effort|format|prompt mode)|think value)\S*( \S+)? is not (support|enabl)ed /i,
+  /^unsupported thinking type for the current model/i,
   /^function tools with reasoning_effort are not supported/i,
 ];
 /** A firewall in front of the provider rejects the content with a page of its own. */

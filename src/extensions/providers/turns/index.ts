@@ -9,10 +9,16 @@ export {
   type SignatureStore,
 } from "./signatures.ts";
 export { asUserMessage, joinedSystem, paragraphs, type SystemMessage } from "./system.ts";
-export { argumentsIn, createTextCounter, objectIn, type TextCounter } from "./text-objects.ts";
+export {
+  argumentsIn,
+  createTextCounter,
+  objectIn,
+  type TextCounter,
+  withParsableArguments,
+} from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
 export { kimiSchema } from "./kimi-schema.ts";
-export { objectSchema, resolved } from "./tool-schema.ts";
+export { objectSchema, portableSchema, resolved } from "./tool-schema.ts";
 export {
   calledNames,
   hashedId,

@@ -1,4 +1,5 @@
 // Parses texts of a conversation that are objects in a native format.
+import type { Message } from "../../../core/openai/request.ts";
 import { jsonObject, lenient } from "../../../core/schema/checker.ts";
 import { parseJson } from "../../../core/schema/untrusted-json.ts";
 import { createJsonCounter, type JsonCounter } from "../../bounds/json-bounds/index.ts";
@@ -33,3 +34,24 @@ export const argumentsIn = (text: string, texts: TextCounter): Record<string, un
 
 /** Avoids parsing other texts. */
 const mayBeObject = (text: string): boolean => text.trimStart().startsWith("{");
+
+/**
+ * Wraps the arguments of calls that are no JSON object, such as those of a reply that was cut off.
+ * vLLM and llama.cpp parse all of them, and would refuse each further request of the conversation.
+ */
+export function withParsableArguments(messages: readonly Message[]): readonly Message[] {
+  const texts = createTextCounter();
+  return messages.map((message) => {
+    if (message.role !== "assistant" || message.tool_calls.length === 0) return message;
+    const tool_calls = message.tool_calls.map((call) => {
+      const { name, arguments: text } = call.function;
+      return { ...call, function: { name, arguments: parsable(text, texts) } };
+    });
+    return { ...message, tool_calls };
+  });
+}
+
+function parsable(text: string, texts: TextCounter): string {
+  if (text === "") return "{}";
+  return objectIn(text, texts) ? text : JSON.stringify({ _raw: text });
+}

@@ -45,3 +45,32 @@ export function resolved(reference: unknown, root: Readonly<Record<string, unkno
     root,
   );
 }
+
+/**
+ * What regular expressions of JavaScript have and others lack: groups other than `(?:`, properties
+ * of characters, references to groups, and escapes of code units.
+ */
+const UNPORTABLE = /\(\?(?!:)|\\[\dckpPu]/;
+
+const isUnportable = (pattern: unknown): boolean => UNPORTABLE.test(asString(pattern) ?? "");
+
+/** Object.values is the fastest way through the many schemas of an agent's request. */
+const hasUnportable = (node: unknown): boolean =>
+  typeof node === "object" &&
+  node !== null &&
+  (isUnportable(asObject(node)["pattern"]) || Object.values(node).some(hasUnportable));
+
+/**
+ * The schema without patterns that some servers cannot read. OpenAI, DeepSeek and Kimi refuse the
+ * whole request for one, as Claude Code's tools have. The tool checks its input.
+ */
+export const portableSchema = (schema: unknown): unknown =>
+  hasUnportable(schema) ? withoutUnportable(schema) : schema;
+
+function withoutUnportable(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(withoutUnportable);
+  if (typeof node !== "object" || node === null) return node;
+  const isKept = ([name, value]: [string, unknown]) => name !== "pattern" || !isUnportable(value);
+  const kept = Object.entries(node).filter(isKept);
+  return Object.fromEntries(kept.map(([name, value]) => [name, withoutUnportable(value)]));
+}

@@ -240,6 +240,22 @@ describe("a request of the Responses API", () => {
     assert.deepEqual(facts.tools.get("fs__get_time"), origin);
   });
 
+  it("gives a schema the type and properties that OpenAI requires", () => {
+    const whole = { type: "object", properties: {} };
+    for (const [parameters, expected] of [
+      [{}, whole],
+      [
+        { type: "object", $schema: "x" },
+        { ...whole, $schema: "x" },
+      ],
+      [{ properties: { a: {} } }, { type: "object", properties: { a: {} } }],
+      [undefined, undefined],
+    ]) {
+      const { chat } = read({ tools: [{ type: "function", name: "f", parameters }] });
+      assert.deepEqual(chat.tools![0]!.function.parameters, expected);
+    }
+  });
+
   it("finds tools among the items, and their calls by the names of their functions", () => {
     const exec = { type: "custom", name: "exec", format: { type: "text" } };
     const searched = { type: "tool_search_call", call_id: "s", execution: "client" };

@@ -74,6 +74,8 @@ interface Row {
   readonly choices?: "required" | "any" | "auto";
   /** The field in which thinking is sent back with tool calls. */
   readonly echo?: string;
+  /** What that field has in a message without thinking. "": there is no field. Absent: a blank. */
+  readonly blank?: "";
 }
 
 /** What a request may need and some vendors lack. */
@@ -117,6 +119,7 @@ const byTemplate = {
   on: template(true),
   ...deepWith(SAME, template(true)),
   takes: ["logit_bias"],
+  blank: "",
 } as const;
 
 /** The settings of Kimi K3. */
@@ -168,9 +171,23 @@ const ROWS: Record<string, Row> = {
     sent: { user: null, parallel_tool_calls: null },
     refused: ["logprobs"],
   },
-  vllm: byTemplate,
-  sglang: { ...byTemplate, thinker: { separate_reasoning: true } },
-  "llama.cpp": { ...byTemplate, choices: "required" },
+  vllm: { ...byTemplate, echo: "reasoning" },
+  sglang: { ...byTemplate, thinker: { separate_reasoning: true }, echo: "reasoning_content" },
+  "llama.cpp": { ...byTemplate, choices: "required", echo: "reasoning_content" },
+  cerebras: {
+    ...byEffort("medium", ["low", "medium", "high"]),
+    silent: {},
+    sent: renamed,
+    refused: PENALTIES,
+    echo: "reasoning",
+  },
+  fireworks: {
+    ...byEffort("medium", ["low", "medium", "high"]),
+    takes: ["logit_bias", "prompt_cache_key"],
+    sent: { seed: null, parallel_tool_calls: null },
+    echo: "reasoning_content",
+    blank: "",
+  },
   ollama: {
     ...byEffort("medium", ["low", "medium", "max"]),
     refused: ["required", "named", "logprobs"],
@@ -280,8 +297,8 @@ const thinkingOf = ({ on, deep = [on, on, on] }: Row): [fields: Json, out: Json]
 
 describe("what a vendor is sent", () => {
   for (const [vendor, row] of Object.entries(ROWS)) {
-    const { thinker = {}, takes = [], thinkerTakes = takes, refused = [], choices, echo } = row;
-    const { off, on, silent = SILENT, thinkerRefused = [] } = row;
+    const { thinker = {}, takes = [], thinkerTakes = takes, refused = [], choices } = row;
+    const { off, on, silent = SILENT, thinkerRefused = [], echo: field, blank = " " } = row;
     const lacks = (kind: Kind) => [...refused, ...(kind === "plain" ? [] : thinkerRefused)];
     const provider = { vendor, dialect: "openai" };
     /** What is sent if the client sets nothing. */
@@ -326,7 +343,8 @@ describe("what a vendor is sent", () => {
     it(`${vendor}: tool calls sent back, with thinking or without`, () => {
       const given = turns({ reasoning_content: "hm" }, {}, { reasoning_content: "aha" });
       const bare = turns({}, {}, {});
-      const echoed = echo ? turns({ [echo]: "hm" }, { [echo]: " " }, { [echo]: "aha" }) : bare;
+      const echo = (thought: string) => (field && thought ? { [field]: thought } : {});
+      const echoed = turns(echo("hm"), echo(blank), echo("aha"));
       for (const [kind, fields, out] of [
         ["thinker", ON, echoed],
         ["thinker", {}, bare],
@@ -461,6 +479,14 @@ describe("system messages", () => {
       assert.deepEqual(back(vendor, messages), messages);
     });
 
+  it("are left out where a later one has no text: Claude Code states its effort with such", () => {
+    const messages = [POLITE, ...user("hi"), says("So."), system(" "), ...user("on")];
+    assert.deepEqual(back("vllm", messages), [
+      ...[system("Be polite."), ...user("hi"), says("So.")],
+      ...user("on"),
+    ]);
+  });
+
   it("keep the client's cache marks when they are joined or converted", () => {
     assert.deepEqual(backMarked([system("a"), system("b"), ...user("hi")], 1)[0]!["content"], [
       { type: "text", text: "a" },
@@ -540,6 +566,24 @@ describe("tools", () => {
     assert.deepEqual(answered, given);
     return given;
   };
+
+  it("have arguments that are an object, as vLLM and llama.cpp require of earlier calls", () => {
+    const cut = '{"path":"/tmp/a';
+    for (const [stated, sent] of [
+      ['{ "b":1, "a":2 }', '{ "b":1, "a":2 }'],
+      [cut, JSON.stringify({ _raw: cut })],
+      ['"x"', JSON.stringify({ _raw: '"x"' })],
+      ["", "{}"],
+    ]) {
+      const [turn, answer] = calledOf("call_1");
+      const [call] = turn!["tool_calls"];
+      const tool_calls = [{ ...call, function: { name: "f", arguments: stated } }];
+      const asked = [...user("hi"), { ...turn, tool_calls }, answer!];
+      const [toServer, toOpenai] = ["vllm", "openai"].map((vendor) => back(vendor, asked)[1]!);
+      assert.equal(toServer!["tool_calls"][0].function.arguments, sent);
+      assert.equal(toOpenai!["tool_calls"][0].function.arguments, stated);
+    }
+  });
 
   it("have ids of nine letters and digits at Mistral, the same in each request", () => {
     const [id = ""] = idsAt("mistral", ["call_1"]);
@@ -755,6 +799,33 @@ describe("tools", () => {
       assert.deepEqual(sentTo("kimi-k2.6")["function"]["parameters"], accepted);
       assert.deepEqual(sentTo("m"), JSON.parse(JSON.stringify(tools[0])));
     });
+
+  it("have no patterns that only JavaScript knows: OpenAI, DeepSeek and Kimi refuse them", () => {
+    const texts = (pattern: string) => ({ type: "array", items: { type: "string", pattern } });
+    const refused = [
+      String.raw`^(?!__.*__$)[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}"\\./[\]]{1,200}$`, // Claude Code's Artifact
+      String.raw`^[^/\\\0]+$`,
+      "^(?<=a)b$",
+      String.raw`^[^\u0000]*$`,
+    ];
+    const properties = {
+      ...Object.fromEntries(refused.map((pattern, at) => [`a${at}`, texts(pattern)])),
+      pattern: { type: "string", pattern: String.raw`^(?:\d+\.)?[\w/-]+$` },
+    };
+    const parameters = { type: "object", properties };
+    const tools = [{ type: "function", function: { name: "f", parameters } }];
+    const plain = { type: "array", items: { type: "string" } };
+    const kept = refused.map((_pattern, at) => [`a${at}`, plain]);
+    const accepted = { ...Object.fromEntries(kept), pattern: properties.pattern };
+    for (const [vendor, upstream_model] of [
+      ["openai", "gpt-5.6"],
+      ["deepseek", "deepseek-v4-flash"],
+      ["moonshot", "kimi-k3"],
+    ] as const) {
+      const body = sent({ vendor }, { upstream_model }, { tools, tool_choice: "auto" });
+      assert.deepEqual(body["tools"][0].function.parameters.properties, accepted);
+    }
+  });
 
   it("disable thinking if the model rejects both together", () => {
     const thinker = { reasoning: true, dialect: "openai" };

@@ -31,6 +31,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, "Input length 9 exceeds the maximum length 8. Request id: x"],
     [400, "Input length (9 tokens) exceeds the maximum allowed length (8 tokens). Use a shorter"],
     [400, "Prompt has 9 tokens, but the configured context size is 8 tokens"],
+    [400, "The engine prompt length 9 exceeds the max_model_len 8. Please reduce prompt."],
     [400, "Range of input length should be [1, 983616]"],
     [400, "Failed to start sampling: [input_too_large] Current message (9 tokens) exceeds budget"],
     [400, "The sum of prompt length (9.0), query length (0) should not exceed max_num_tokens (8)"],
@@ -168,6 +169,14 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     ],
     [400, "Unsupported value: 'reasoning_effort' does not support 'none' with this model."],
     [400, "`reasoning_effort` must be one of `none` or `default`"],
+    [400, "`reasoning_effort` is not supported with this model"],
+    [400, "Unsupported parameter: 'reasoning_effort' is not supported with this model."],
+    [400, "reasoning_effort='medium' is not supported for this model. Must be one of (<R"],
+    [400, "Reasoning prompt mode is not enabled for this model"],
+    [400, 'think value "medium" is not supported for this model'],
+    [400, "Unsupported thinking type for the current model: disabled Request id: 02"],
+    [400, "Function calling is not enabled for models/gemma-3-27b-it"],
+    [400, "Developer instruction is not enabled for models/gemma-3-27b-it"],
   ],
   "model_overloaded, not counted by the breaker": [
     [429, "Request too large"],
@@ -192,12 +201,18 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [500, "expected element type <function> but have <parameter>"],
     [500, "Context size has been exceeded."],
     [400, "Failed to initialize samplers: failed to parse grammar"],
+    [
+      500,
+      'Engine protocol predict request returned 400: {"error":{"code":400,"message":"Failed to initialize samplers: failed to parse grammar","type":"invalid_request_error"}}',
+    ],
     [424, "x"],
   ],
   "upstream_error, counted by the breaker": [
     [500, "x"],
     [301, "x"],
     [400, { status: 400, detail: "Function id '1': DEGRADED function cannot be invoked" }],
+    [400, 'Failed to load model "gpt-oss-20b". Error: Error loading model.'],
+    [400, "No models loaded. Please load a model in the developer page"],
   ],
 };
 
