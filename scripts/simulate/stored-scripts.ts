@@ -172,12 +172,13 @@ function openRow(
 
 function openWindow(admissions: Admission[], limit: number, windowMs: number, time: number) {
   const now = Math.max(time, admissions.at(-1)?.at ?? 0);
-  while (admissions[0] && admissions[0].at + windowMs <= now) admissions.shift();
+  const msUntilExpired = ({ at }: Admission) => Math.min(windowMs, at + windowMs - now + 1);
+  while (admissions[0] && msUntilExpired(admissions[0]) <= 0) admissions.shift();
   const used = (): number => admissions.reduce((total, { tokens }) => total + tokens, 0);
   return {
     admissions,
     used,
-    renewsMs: (): number => (admissions[0] ? admissions[0].at + windowMs - now : 0),
+    renewsMs: (): number => (admissions[0] ? msUntilExpired(admissions[0]) : 0),
     admit: (token: string, tokens: number) => admissions.push({ at: now, token, tokens }),
     /** Milliseconds until there is room. 0: there is. */
     msUntilRoom(tokens: number): number {
@@ -185,7 +186,7 @@ function openWindow(admissions: Admission[], limit: number, windowMs: number, ti
       if (left + tokens <= limit) return 0;
       for (const admission of tokens > limit ? [] : admissions) {
         left -= admission.tokens;
-        if (left + tokens <= limit) return admission.at + windowMs - now;
+        if (left + tokens <= limit) return msUntilExpired(admission);
       }
       return windowMs;
     },

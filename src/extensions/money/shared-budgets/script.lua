@@ -57,6 +57,12 @@ local function rowOf(key, budget)
   return row
 end
 
+-- Milliseconds until an admission no longer counts. Both times are whole milliseconds, rounded down:
+-- without one more, a window could be up to a millisecond too short.
+local function msUntilExpired(admitted, now)
+  return math.min(input.window, admitted + input.window - now + 1)
+end
+
 -- Opens the window of a token limit, and drops the admissions that are older than a minute.
 local function windowOf(list, hash, limit)
   local newest = redis.call('LINDEX', list, -1)
@@ -70,7 +76,7 @@ local function windowOf(list, hash, limit)
   local oldest = redis.call('LINDEX', list, 0)
   while oldest do
     local admitted, name = string.match(oldest, '^(%d+) (.*)$')
-    if tonumber(admitted) + input.window > now then break end
+    if msUntilExpired(tonumber(admitted), now) > 0 then break end
     redis.call('LPOP', list)
     -- Redis rejects the number -0, which -tonumber('0') would be.
     redis.call('HINCRBY', hash, '*', 0 - tonumber(redis.call('HGET', hash, name) or 0))
@@ -95,7 +101,7 @@ local function msUntilRoom(window, tokens)
     for n, entry in ipairs(entries) do
       left = left - tonumber(counts[n] or 0)
       local admitted = tonumber(string.match(entry, '^%d+'))
-      if left + tokens <= window.limit then return admitted + input.window - window.now end
+      if left + tokens <= window.limit then return msUntilExpired(admitted, window.now) end
     end
     from = from + 100
   until #entries == 0
@@ -170,7 +176,7 @@ for i, task in ipairs(input.tasks) do
   for n, window in ipairs(task.windows) do
     local oldest = redis.call('LINDEX', window.list, 0)
     local admitted = oldest and tonumber(string.match(oldest, '^%d+'))
-    local renews = admitted and admitted + input.window - window.now or 0
+    local renews = admitted and msUntilExpired(admitted, window.now) or 0
     result[5][n] = {count(window), renews}
   end
   results[i] = result

@@ -71,6 +71,27 @@ describe("the model of the stored scripts", { skip: noRedis() }, () => {
     }
   });
 
+  it("never admits more tokens than the limit in a minute, to the microsecond", async () => {
+    await redis.command("FLUSHALL");
+    const none = [[0, 0]];
+    const task = { token: "a", tokens: 1, offers: [[none[0], none[0]]], budgets: [], limits: [1] };
+    for (const [after, microseconds, admitted, resetMs] of [
+      [0, 999, 1, 0],
+      [60_000, 0, 0, 1],
+      [60_000, 998, 0, 1],
+      [60_000, 1_000, 1, 0],
+      [120_000, 1_999, 0, 1],
+      [120_000, 2_000, 1, 0],
+      [119_000, 999_000, 0, 60_000], // the clock was set back
+    ] as const) {
+      const call = { gateway: "a", window: WINDOW_MS, lease: LEASE_MS, tasks: [task] };
+      const words = ["2", "list", "counts", JSON.stringify(call)];
+      const script = at(BUDGETS, START + after, microseconds);
+      const [[isAdmitted, , waitMs]] = await redis.command("EVAL", script, ...words);
+      assert.deepEqual([isAdmitted, waitMs], [admitted, resetMs], `${after}`);
+    }
+  });
+
   it("admits to windows and takes admissions back as the script of limits does", async () => {
     await compare(WINDOWS, ({ random, pick }, answer) => {
       const keys = random() < 0.5 ? ["one"] : ["one", "two"];
