@@ -8,7 +8,15 @@ import { before, describe, it } from "node:test";
 import type { Connection } from "../../../src/core/http/connection.ts";
 import type { Exchange } from "../../../src/core/http/exchange.ts";
 import { sendJson } from "../../../src/core/http/responses.ts";
-import { demo, startGateway, type RunningGateway } from "../../support/gateway.ts";
+import {
+  demo,
+  KEY,
+  startWith,
+  startGateway,
+  user,
+  type RunningGateway,
+} from "../../support/gateway.ts";
+import { speak } from "../../support/provider.ts";
 import { assertError, rawRequest } from "../../support/raw.ts";
 import { suiteScope } from "../../support/scope.ts";
 import { waitFor, within } from "../../support/wait.ts";
@@ -85,6 +93,15 @@ describe("answers that Node would give by itself", () => {
       assert.equal((await gateway.accessOf("mine"))["status"], status);
       assert.equal(gateway.access.length, 1);
     });
+
+  it("garbage after a complete request does not affect that request's response", async (t) => {
+    const gateway = await startWith(t, { m: speak("All is well.") });
+    const body = JSON.stringify({ model: "m", messages: user("hi") });
+    const answer = await rawRequest(gateway.url, `${chatBytes(KEY, body)}NONSENSE\r\n\r\n`);
+    assert.equal(answer.status, 200, answer.text);
+    assert.match(answer.body, /All is well\./);
+    assert.equal(answer.text.match(/HTTP\/1\.1/g)?.length, 1);
+  });
 
   it("a head that ends with the client's data is answered", async (t) => {
     const { socket, text, closed } = connect(t, gateway.url, `${second}GET /heal`);
