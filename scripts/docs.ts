@@ -76,7 +76,7 @@ export function configurationFields(): Field[] {
 /** Returns the page with current tables. Throws if a row names something that does not exist. */
 export const withTables = (page: string): string =>
   page.replace(
-    /(?<=<!-- (?:generated|filled): (\w+) -->\n)([\s\S]*?)(?=<!-- end -->)/g,
+    /(?<=<!-- (?:generated|filled): (\w+) -->\n)[\s\S]*?(?=<!-- end -->)/g,
     (table, name: string) => TABLES[name]!(table),
   );
 

@@ -38,11 +38,11 @@ const echoField = ({ echo, thinking }: Traits): string =>
 /**
  * Returns a function that writes the known fields of one message after another. With an echo field,
  * tool calls and the model's later messages in the same turn carry their reasoning, or else a
- * blank: DeepSeek's V4 Pro refuses an empty one. A chat template (`system_first`) would take a
- * blank for a thought.
+ * blank: DeepSeek's V4 Pro refuses an empty one. A chat template (`system_first`, `alternates`)
+ * would take a blank for a thought.
  */
 function createMessageWriter(echo: string, traits: Traits): (message: Message) => object {
-  const blank = traits.system_first ? undefined : " ";
+  const blank = traits.system_first || traits.alternates ? undefined : " ";
   let hasCalled = false;
   return (checked) => {
     const message = checked.marked || checked.name ? acceptedMessage(checked, traits) : checked;

@@ -37,9 +37,9 @@ export const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
 
 /**
  * A tool's schema with the members that OpenAI requires. Tools without parameters, such as those of
- * MCP servers and Codex, often lack them.
+ * MCP servers and Codex, often lack them. Beside a reference they would replace its own.
  */
 export const completeSchema = (schema: Body): Body =>
-  "type" in schema && "properties" in schema
+  "$ref" in schema || ("type" in schema && "properties" in schema)
     ? schema
     : { type: "object", properties: {}, ...schema };

@@ -136,7 +136,7 @@ const echoOf = ({ reasoning, ...request }: ResponsesRequest, body: Body): object
   metadata: request.metadata ?? {},
   parallel_tool_calls: request.parallel_tool_calls ?? true,
   previous_response_id: null,
-  // Only what takes effect: the client would take any other member for honoured.
+  // The other members do not take effect, and the client would take them for honoured.
   reasoning: { effort: reasoning?.effort ?? null, summary: summaryOf(reasoning) ?? null },
   // Only the provider knows the tier that serves a request for another one.
   service_tier: request.service_tier === undefined ? "default" : null,

@@ -58,7 +58,8 @@ local function rowOf(key, budget)
 end
 
 -- Milliseconds until an admission no longer counts. Both times are whole milliseconds, rounded down:
--- without one more, a window could be up to a millisecond too short.
+-- without one more, a window could be up to a millisecond too short. No client is told to wait
+-- longer than a window.
 local function msUntilExpired(admitted, now)
   return math.min(input.window, admitted + input.window - now + 1)
 end

@@ -41,7 +41,8 @@ const isEmpty = (message: Message): boolean =>
 /**
  * Joins the system messages at the beginning. A later one stays in its place, as a user message, so
  * that the server finds the messages before it in its cache. One without text, with which Claude
- * Code states its effort, is left out.
+ * Code states its effort, is left out unless it is the last message: the server might take an
+ * assistant message at the end for the beginning of its answer.
  */
 function withSystemFirst(messages: readonly Message[]): readonly Message[] {
   const end = messages.findIndex((message) => !isSystem(message));
@@ -51,7 +52,7 @@ function withSystemFirst(messages: readonly Message[]): readonly Message[] {
   return [
     ...(first.length > 0 ? [joinedSystem(first)] : []),
     ...others
-      .filter((message) => !isSystem(message) || message.content.trim() !== "")
+      .filter((message, at) => !isSystem(message) || message.content.trim() || !others[at + 1])
       .map((message) => (isSystem(message) ? asUserMessage(message) : message)),
   ];
 }

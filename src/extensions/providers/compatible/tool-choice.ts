@@ -32,8 +32,9 @@ const KIMI = /kimi|moonshot/i;
 export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel }: Target) {
   const accepted = KIMI.test(upstreamModel) ? kimiSchema : portableSchema;
   return tools?.map((tool): Tool => {
-    const stated = tool.function.parameters;
-    const parameters = accepted(stated) as typeof stated;
+    const { parameters: stated, strict } = tool.function;
+    // A client that demands a strict schema learns that the model cannot follow it.
+    const parameters = strict && accepted === portableSchema ? stated : accepted(stated);
     return parameters === stated ? tool : { ...tool, function: { ...tool.function, parameters } };
   });
 }

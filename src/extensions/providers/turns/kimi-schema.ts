@@ -2,7 +2,7 @@
 // (github.com/MoonshotAI/walle) rejects the schema of one tool. The rewritten schema accepts the
 // same values, or more if the validator's keywords cannot express it: tools check their input.
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
-import { objectSchema, portableSchema, resolved, stepsOf } from "./tool-schema.ts";
+import { objectSchema, portableSchema, resolved, stepsOf, type ToolSchema } from "./tool-schema.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -52,8 +52,8 @@ const WRITERS = new Map<string, Writer>([
 ]);
 
 /** The schema in keywords that Kimi's validator accepts: an object, without `anyOf` at its top. */
-export function kimiSchema(schema: unknown): unknown {
-  if (!isObject(schema)) return schema;
+export function kimiSchema(schema: ToolSchema): ToolSchema {
+  if (!schema) return schema;
   const root = asObject(portableSchema(schema));
   const { $defs, definitions: _, ...others } = root;
   const definitions = new Map<string, unknown>();

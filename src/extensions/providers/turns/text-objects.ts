@@ -36,8 +36,9 @@ export const argumentsIn = (text: string, texts: TextCounter): Record<string, un
 const mayBeObject = (text: string): boolean => text.trimStart().startsWith("{");
 
 /**
- * Wraps the arguments of calls that are no JSON object, such as those of a reply that was cut off.
- * vLLM and llama.cpp parse all of them, and would refuse each further request of the conversation.
+ * Wraps the arguments of calls that are no JSON object within the bounds of objectIn, such as those
+ * of a reply that was cut off. vLLM and llama.cpp parse all of them, and would refuse each further
+ * request of the conversation.
  */
 export function withParsableArguments(messages: readonly Message[]): readonly Message[] {
   const texts = createTextCounter();

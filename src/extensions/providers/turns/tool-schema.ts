@@ -1,6 +1,7 @@
 // The parameters of a tool for models that reject some schemas, and with them the whole request.
-// Claude and Nova reject alternatives at the top, Kimi much more (kimi-schema.ts). Gemini and many
-// compatible servers accept every schema.
+// Claude and Nova reject alternatives at the top, OpenAI some patterns, Kimi much more
+// (kimi-schema.ts). Gemini and many compatible servers accept every schema.
+import type { Tool } from "../../../core/openai/request.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
 /**
@@ -46,13 +47,19 @@ export function resolved(reference: unknown, root: Readonly<Record<string, unkno
   );
 }
 
+/** The schema of a tool's parameters. Undefined: it has none. */
+export type ToolSchema = Tool["function"]["parameters"];
+
 /**
  * What regular expressions of JavaScript have and others lack: groups other than `(?:`, properties
  * of characters, references to groups, and escapes of code units.
  */
 const UNPORTABLE = /\(\?(?!:)|\\[\dckpPu]/;
 
-const isUnportable = (pattern: unknown): boolean => UNPORTABLE.test(asString(pattern) ?? "");
+const PORTABLE_ESCAPES = /\\[^\dckpPu]/gs;
+
+const isUnportable = (pattern: unknown): boolean =>
+  UNPORTABLE.test((asString(pattern) ?? "").replace(PORTABLE_ESCAPES, ""));
 
 /** Object.values is the fastest way through the many schemas of an agent's request. */
 const hasUnportable = (node: unknown): boolean =>
@@ -62,10 +69,11 @@ const hasUnportable = (node: unknown): boolean =>
 
 /**
  * The schema without patterns that some servers cannot read. OpenAI, DeepSeek and Kimi refuse the
- * whole request for one, as Claude Code's tools have. The tool checks its input.
+ * whole request for one, as Claude Code's tools have. The tool checks its input. A text under
+ * "pattern" in an example or another value is left out, too; names of `patternProperties` stay.
  */
-export const portableSchema = (schema: unknown): unknown =>
-  hasUnportable(schema) ? withoutUnportable(schema) : schema;
+export const portableSchema = (schema: ToolSchema): ToolSchema =>
+  hasUnportable(schema) ? asObject(withoutUnportable(schema)) : schema;
 
 function withoutUnportable(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(withoutUnportable);

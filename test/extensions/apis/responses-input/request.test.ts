@@ -249,6 +249,7 @@ describe("a request of the Responses API", () => {
         { ...whole, $schema: "x" },
       ],
       [{ properties: { a: {} } }, { type: "object", properties: { a: {} } }],
+      [{ $ref: "#/$defs/A" }, { $ref: "#/$defs/A" }],
       [undefined, undefined],
     ]) {
       const { chat } = read({ tools: [{ type: "function", name: "f", parameters }] });

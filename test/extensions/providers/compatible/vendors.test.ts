@@ -485,6 +485,9 @@ describe("system messages", () => {
       ...[system("Be polite."), ...user("hi"), says("So.")],
       ...user("on"),
     ]);
+    // A server might continue an assistant message at the end.
+    const ended = back("vllm", messages.slice(0, -1));
+    assert.deepEqual(ended.at(-1)!["role"], "user");
   });
 
   it("keep the client's cache marks when they are joined or converted", () => {
@@ -543,6 +546,18 @@ describe("a chat template that requires alternating roles", () => {
     assert.deepEqual(alternating(greeted), opened);
     assert.deepEqual(alternating([system("a"), ...greeted]), [system("a"), ...opened]);
     assert.deepEqual(back("vllm", greeted, { alternates: false }), greeted);
+  });
+
+  it("gets no blank in the place of a thought", () => {
+    const messages = [...user("hi"), ...calledOf("call_1"), RESULT];
+    for (const [alternates, thought] of [
+      [true, undefined],
+      [false, " "],
+    ] as const) {
+      const provider = { vendor: "generic", echo: "reasoning_content", alternates };
+      const { messages: told } = sent(provider, { reasoning: true }, { ...ON, messages });
+      assert.equal(told[1].reasoning_content, thought);
+    }
   });
 
   it("gets images with the text around them", () => {
@@ -811,12 +826,14 @@ describe("tools", () => {
     const properties = {
       ...Object.fromEntries(refused.map((pattern, at) => [`a${at}`, texts(pattern)])),
       pattern: { type: "string", pattern: String.raw`^(?:\d+\.)?[\w/-]+$` },
+      phone: { type: "string", pattern: String.raw`^\(?\d{3}\)?$` },
+      path: { type: "string", pattern: String.raw`^C:\\users\\p` },
     };
     const parameters = { type: "object", properties };
     const tools = [{ type: "function", function: { name: "f", parameters } }];
     const plain = { type: "array", items: { type: "string" } };
     const kept = refused.map((_pattern, at) => [`a${at}`, plain]);
-    const accepted = { ...Object.fromEntries(kept), pattern: properties.pattern };
+    const accepted = { ...properties, ...Object.fromEntries(kept) };
     for (const [vendor, upstream_model] of [
       ["openai", "gpt-5.6"],
       ["deepseek", "deepseek-v4-flash"],
@@ -825,6 +842,13 @@ describe("tools", () => {
       const body = sent({ vendor }, { upstream_model }, { tools, tool_choice: "auto" });
       assert.deepEqual(body["tools"][0].function.parameters.properties, accepted);
     }
+    const demanded = [{ type: "function", function: { name: "f", parameters, strict: true } }];
+    const { tools: asDemanded } = sent({ vendor: "openai" }, {}, { tools: demanded });
+    assert.deepEqual(
+      asDemanded[0].function.parameters,
+      parameters,
+      "the client learns of the refusal",
+    );
   });
 
   it("disable thinking if the model rejects both together", () => {

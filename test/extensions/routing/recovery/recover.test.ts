@@ -163,7 +163,12 @@ describe("how a model is called", () => {
     assert.deepEqual(said, ["hi", instructed, SHOWN]);
   });
 
-  it("for the remaining tokens, and without thinking", () => {
+  it("for the remaining tokens, and without thinking", async (t) => {
+    const models = { m: inTurn(broken(texts(SHOWN)), goesOn) };
+    const request = { max_tokens: 100 };
+    const { provider } = await askScene(t, { models, config: continuing(), request });
+    const limits = provider.asked.map(({ body }) => body["max_tokens"]);
+    assert.deepEqual(limits, [100, 96]);
     const chat = { messages: [], maxTokens: 100, wantsThinking: true, effort: "high" };
     const [some, all] = [4, 200].map((used) => withPrefill(chat as never, SHOWN, used));
     const { maxTokens, wantsThinking, effort } = some!;
