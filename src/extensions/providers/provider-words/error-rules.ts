@@ -135,7 +135,7 @@ const UNABLE = [
   /^budget \d+ is invalid\. this model only works|^the model does not support setting thinking_/i,
   /^model \S+ does not support parameter reasoningeffort|^chat_template is not supported/i,
   /^unsupported (value|parameter): 'reasoning_effort'|^`?reasoning_effort`? must be one of/i,
-  /^.?(reasoning[ _](effort|format|prompt mode)|think value)\S*( \S+)? is not (supported|enabled) /i,
+  /^.?(reasoning[ _](effort|format|prompt mode)|think value)\S*( \S+)? is not (support|enabl)ed /i,
   /^unsupported thinking type for the current model/i,
   /^function tools with reasoning_effort are not supported/i,
 ];
