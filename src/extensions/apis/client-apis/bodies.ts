@@ -1,4 +1,4 @@
-// Checks the bodies of requests in further APIs.
+// Checks the bodies of requests in further APIs, and completes the schemas of their tools.
 import type { ParsedBody } from "../../../core/chat/client-api.ts";
 import {
   checkInSteps,

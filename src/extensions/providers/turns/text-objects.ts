@@ -52,7 +52,5 @@ export function withParsableArguments(messages: readonly Message[]): readonly Me
   });
 }
 
-function parsable(text: string, texts: TextCounter): string {
-  if (text === "") return "{}";
-  return objectIn(text, texts) ? text : JSON.stringify({ _raw: text });
-}
+const parsable = (text: string, texts: TextCounter): string =>
+  objectIn(text, texts) ? text : JSON.stringify(argumentsIn(text, texts));

@@ -56,10 +56,11 @@ export type ToolSchema = Tool["function"]["parameters"];
  */
 const UNPORTABLE = /\(\?(?!:)|\\[\dckpPu]/;
 
+/** The escapes of all languages. Without them `\(?` and `\\users` would look like the others. */
 const PORTABLE_ESCAPES = /\\[^\dckpPu]/gs;
 
 const isUnportable = (pattern: unknown): boolean =>
-  UNPORTABLE.test((asString(pattern) ?? "").replace(PORTABLE_ESCAPES, ""));
+  typeof pattern === "string" && UNPORTABLE.test(pattern.replace(PORTABLE_ESCAPES, ""));
 
 /** Object.values is the fastest way through the many schemas of an agent's request. */
 const hasUnportable = (node: unknown): boolean =>
