@@ -31,12 +31,6 @@ export function install(gateway: Installer): void {
 
 function keepHistory(host: Host): HostPart {
   const history = createHistory(host.clock);
-  /** The requests per minute of an account; null: unlimited. */
-  const limitOf = (account: string): number | null => {
-    const { accounts, limits } = host.current();
-    const { rpm = limits.rpm } = accounts.get(account) ?? {};
-    return rpm;
-  };
   host.onStatus(history.add);
   let timer: NodeJS.Timeout;
   function scheduleCollection(): void {
@@ -50,14 +44,7 @@ function keepHistory(host: Host): HostPart {
   scheduleCollection();
   return {
     adminRoutes: {
-      "/history": answering(rangeQuery, ({ range }) => {
-        const report = history.range(range as RangeName);
-        const refusals = report.refusals.map((episode) => ({
-          ...episode,
-          account_rpm: episode.account === null ? null : limitOf(episode.account),
-        }));
-        return { ...report, refusals };
-      }),
+      "/history": answering(rangeQuery, ({ range }) => history.range(range as RangeName)),
       "/requests": answering(requestsQuery, ({ skip, limit, ...filter }) =>
         history.find(filter, { skip, limit }),
       ),

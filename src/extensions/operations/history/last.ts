@@ -20,6 +20,8 @@ interface Episode {
   readonly status: number;
   /** The error code that the client got, or the status if there is no code. */
   readonly code: string;
+  /** The limit of requests per minute that was exceeded. Null: it was not the reason. */
+  readonly rpm: number | null;
   /** Refusals so far. */
   readonly count: number;
   /** The first refusal, in milliseconds since 1970. */
@@ -84,18 +86,20 @@ export function createLast() {
 
   function addRefusals(grown: Tally, now: number): void {
     for (const [labels, { count }] of rowsIn(grown, "refusal")) {
-      const [status, code, key, account] = labels;
+      const [status, code, key, account, rpm] = labels;
       if (code === undefined) continue; // the row that sums up further keys
       const name = labels.join("\0");
       const known = refusals.get(name);
       const isContinued = known !== undefined && now - known.last <= PAUSE_MS;
+      const begun = isContinued ? known : { count: 0, since: now };
       const episode = {
         account: account || null,
         key: key || null,
         status: Number(status),
         code,
-        count: isContinued ? known.count + count : count,
-        since: isContinued ? known.since : now,
+        rpm: Number(rpm) || null,
+        count: begun.count + count,
+        since: begun.since,
         last: now,
       };
       putLast(refusals, name, episode, MAX_KEPT);

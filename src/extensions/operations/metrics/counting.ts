@@ -1,5 +1,5 @@
 // Counts the requests of one process: an observer that adds each event to the tally.
-import type { AccessRecord } from "../../../core/http/exchange.ts";
+import type { AccessRecord, Exchange } from "../../../core/http/exchange.ts";
 import type { Opening, Settlement } from "../../../core/ledger/ledger.ts";
 import type { RequestObserver } from "../../../core/observer.ts";
 import { faultKind } from "./faults.ts";
@@ -11,8 +11,10 @@ const MAX_ACCOUNTS = 1_000;
 /** The label of all further accounts. */
 const OTHER = "other";
 
-/** One observer serves all requests: it has no state for a single one. */
-export function startCounting(tally: Tally): RequestObserver {
+/** Returns the function that creates the observer of an exchange. */
+export function startCounting(
+  tally: Tally,
+): (exchange: Pick<Exchange, "res"> | undefined) => RequestObserver {
   const accounts = new Set<string>();
 
   /** The account, or OTHER if too many have had errors before it. */
@@ -22,22 +24,30 @@ export function startCounting(tally: Tally): RequestObserver {
     return accounts.has(account) ? account : OTHER;
   }
 
-  return {
+  const chunkSent = (model: string, ms: number): void =>
+    count(tally, "chat_gateway_time_between_chunks_seconds", [model], ms / 1000);
+  const settled = (...event: Parameters<Required<RequestObserver>["settled"]>): void =>
+    countSettlement(tally, ...event);
+
+  return (exchange) => ({
     responded(route, record) {
       const { status, model, account, error_code } = record;
       count(tally, "chat_gateway_requests_total", [route, String(status), model ?? ""]);
       if (error_code !== undefined)
         count(tally, "chat_gateway_refusals_total", [knownAccount(account ?? ""), error_code]);
-      if (isCounted(route, record)) countOutcome(tally, record);
+      if (isCounted(route, record)) countOutcome(tally, record, exchange);
     },
-    chunkSent: (model, ms) =>
-      count(tally, "chat_gateway_time_between_chunks_seconds", [model], ms / 1000),
-    settled: (...settled) => countSettlement(tally, ...settled),
-  };
+    chunkSent,
+    settled,
+  });
 }
 
 /** If the caller is not authenticated, the labels of account and key are "". */
-function countOutcome(tally: Tally, record: AccessRecord): void {
+function countOutcome(
+  tally: Tally,
+  record: AccessRecord,
+  exchange: Pick<Exchange, "res"> | undefined,
+): void {
   const { status, error_code } = record;
   const account = record.account ?? "";
   const key = record.key_id ?? "";
@@ -45,8 +55,12 @@ function countOutcome(tally: Tally, record: AccessRecord): void {
   count(tally, "account", [outcome, account]);
   if (key !== "") count(tally, "key", ["requests", key]);
   if (key !== "" && isRefused(outcome)) count(tally, "key", ["refused", key]);
-  if (isRefused(outcome) || outcome === "5xx")
-    count(tally, "refusal", [String(status), error_code ?? String(status), key, account]);
+  if (!isRefused(outcome) && outcome !== "5xx") return;
+  // The account's limit or the key's, whichever refused the request.
+  const limit = exchange?.res.getHeader("x-ratelimit-limit-requests") ?? "";
+  const code = error_code ?? String(status);
+  const rpm = code === "rate_limit_exceeded" ? String(limit) : "";
+  count(tally, "refusal", [String(status), code, key, account, rpm]);
 }
 
 function countSettlement(

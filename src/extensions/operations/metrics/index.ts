@@ -25,12 +25,11 @@ export function install(gateway: Installer): void {
   gateway.observe(({ on }) => {
     const tally: Tally = new Map();
     const process = randomHex(8);
-    const observer = startCounting(tally);
     on("report", (): ProcessTally => {
       dropIdle(tally);
       return { process, tally };
     });
-    return () => observer;
+    return startCounting(tally);
   });
   gateway.on(once, (host) => ({ adminRoutes: { "/metrics": { GET: metricsHandler(host) } } }));
 }

@@ -7,7 +7,7 @@ import { FAMILIES, type Family, type FamilyName } from "./families.ts";
 /**
  * Counted for the console alone, because their labels have too many values for Prometheus:
  * figures of an account, of the model that served and of a key (labels: figure, name), and requests
- * that ended with an error (labels: status, code, key, account).
+ * that ended with an error (labels: status, code, key, account, limit of requests per minute).
  */
 export type ConsoleFamily = "account" | "model" | "key" | "refusal";
 

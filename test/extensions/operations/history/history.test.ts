@@ -178,8 +178,9 @@ describe("rejections and faults", () => {
     }
     tell.refuse({ status: 401, error_code: "invalid_api_key", account: null, key_id: null });
     pass();
-    const limited = { account: "acme", key: "key_bad", status: 429, code: "rate_limit_exceeded" };
-    const unknown = { account: null, key: null, status: 401, code: "invalid_api_key" };
+    const bad = { account: "acme", key: "key_bad", rpm: null };
+    const limited = { ...bad, status: 429, code: "rate_limit_exceeded" };
+    const unknown = { account: null, key: null, rpm: null, status: 401, code: "invalid_api_key" };
     const [last, lastly] = [since + 2 * MINUTE, since + 3 * MINUTE];
     assert.deepEqual(range("15m").refusals, [
       { ...limited, count: 3, since, last },

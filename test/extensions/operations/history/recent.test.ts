@@ -115,7 +115,11 @@ describe("a recent request", () => {
 
 describe("the paths of the admin listener", () => {
   it("GET /requests and GET /history show what a client has just done", async (t) => {
-    const gw = await startGateway(t, demo(), { now: Date.now });
+    const keys = [
+      { account: "demo", key: "sk-demo" },
+      { account: "demo", key: "sk-slow", rpm: 1 },
+    ];
+    const gw = await startGateway(t, demo({ keys }), { now: Date.now });
     const get = async (path: string) => (await ask(adminOf(gw), path)).body;
     const chat = { model: "demo-chat", messages: user("hi") };
     for (const [id, key] of Object.entries({ "asked once": "sk-demo", unknown: "sk-wrong" }))
@@ -134,6 +138,11 @@ describe("the paths of the admin listener", () => {
     assert.ok(from < to && from + bins.length * step > to, `it begins at ${from}`);
     assert.deepEqual([total.ok, total["401"]], [1, 1]);
     assert.deepEqual(new Set(accounts.map(({ account }: any) => account)), new Set(["demo", null]));
+    for (const status of [200, 429])
+      assert.equal((await gw.chat(chat, { authorization: "Bearer sk-slow" })).status, status);
+    await get("/status");
+    const refusals = (await get("/history")).refusals.map(({ code, rpm }: any) => `${code} ${rpm}`);
+    assert.deepEqual(refusals.sort(), ["invalid_api_key null", "rate_limit_exceeded 1"]);
   });
 
   it("what is asked for wrongly is told, with the name of what is wrong", async (t) => {

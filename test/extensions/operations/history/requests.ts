@@ -42,7 +42,7 @@ export function startProcess(clock: Pick<FakeClock, "now">, name = "one") {
   const counting = startCounting(tally);
   const recorder = startRecorder(clock as FakeClock);
   return {
-    observers: (): readonly RequestObserver[] => [counting, recorder.observe()],
+    observers: (): readonly RequestObserver[] => [counting(undefined), recorder.observe()],
     // A copy, as received from another process.
     report() {
       dropIdle(tally);

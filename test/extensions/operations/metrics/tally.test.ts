@@ -25,7 +25,7 @@ function tallyOf(rows: number): tallies.Tally {
 describe("the tally of a process", () => {
   it("names the first 1,000 accounts with errors, and counts all others as `other`", () => {
     const tally: tallies.Tally = new Map();
-    const observer = startCounting(tally);
+    const observer = startCounting(tally)(undefined);
     const refuse = (account: string) =>
       observer.responded?.("/v1/chat/completions", {
         ...{ time: "2026-11-22T09:00:00.000Z", request_id: "req_1", duration_ms: 1 },

@@ -36,7 +36,7 @@ function sumTable(rows, { skip: _, ...query }) {
     return [value === "" ? "no model served" : link(address, value), meter(row.cost / highest)];
   };
   const columns = [
-    [by, lead],
+    [by[0].toUpperCase() + by.slice(1), lead],
     ["Requests", "requests", "n"],
     ["New prompt tokens", "prompt_cache_miss_tokens", "n"],
     ["Cached", "prompt_cache_hit_tokens", "n"],

@@ -26,10 +26,8 @@ export function refusedRequests({ account, key, code, status }) {
 }
 
 /** The reason of a row of refusals, in words. */
-export const whyOf = ({ code, account_rpm: rpm }) =>
-  code === "rate_limit_exceeded" && rpm !== null
-    ? `over its limit of ${plural(rpm, "request")} a minute`
-    : reason(code);
+export const whyOf = ({ code, rpm }) =>
+  rpm === null ? reason(code) : `over its limit of ${plural(rpm, "request")} a minute`;
 
 function aboutGateway({ status, spend, usage, limits, event_loop_delay: delay }) {
   const late = delay["0.99"] ?? 0;
