@@ -35,7 +35,7 @@ const run = withBooks(async (context) => {
     findings.add("the books", error.message);
   }
   const result = await books.locked(() => auditBooks(context, findings));
-  await terminal.answer(args, result, textOf(result));
+  await terminal.printResult(args, result, textOf(result));
   return result.ok ? 0 : 1;
 });
 

@@ -67,36 +67,36 @@ const runTrace = withCopiedBooks(async ({ books, args, terminal }) => {
     );
   const records = found.map(withoutDetails);
   const trace = { gateway_request_id: requestId, records, receipts: receiptsOf(books, found) };
-  await terminal.answer(args, trace, table(TRACED, records));
+  await terminal.printResult(args, trace, table(TRACED, records));
 });
 
 export const statementCommand: Command = {
   summary: "what an account owes, by model; as csv, by request",
   example: "billing statement --account acme --month 2026-11",
   options: {
-    account: { value: "A", meaning: "the account of the statement", required: true },
+    account: { value: "A", help: "the account of the statement", required: true },
     month: {
       value: "YYYY-MM",
-      meaning: "the month of the statement, in UTC",
+      help: "the month of the statement, in UTC",
       required: true,
       test: (text) => MONTH.test(text),
       expected: "a month such as 2026-11",
     },
     format: {
       value: "table|csv|json",
-      meaning: "the format of the statement",
+      help: "the format of the statement",
       fallback: "table",
       test: (text) => ["table", "csv", "json"].includes(text),
       expected: "table, csv or json",
     },
     currency: {
       value: "C",
-      meaning: "show the requests billed in this currency",
+      help: "show the requests billed in this currency",
       fallback: "currency of the configuration; csv: all",
       test: (text) => /^[A-Z]{3}$/.test(text),
       expected: "three capital letters such as USD",
     },
-    sealed: { meaning: "write JSON with its proof, which `seal verify` checks" },
+    sealed: { help: "write JSON with its proof, which `seal verify` checks" },
     json: JSON_OPTION,
   },
   run: runStatement,
@@ -105,7 +105,7 @@ export const statementCommand: Command = {
 export const traceCommand: Command = {
   summary: "the usage records of a request id, and their account",
   operand: "REQUEST_ID",
-  operandMeaning: "the X-Request-Id of a response",
+  operandHelp: "the X-Request-Id of a response",
   example: "billing trace req_0123456789abcdef0123456789abcdef",
   options: { json: JSON_OPTION },
   run: runTrace,

@@ -74,7 +74,7 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   const result = { file, vendor, models, aliases, as_of, prices, variables };
   const content = `${models.join(", ")} of ${title}; aliases ${aliases.join(", ")}`;
   const summary = `${file} is written: ${content}; account ${ACCOUNT}.\n`;
-  await terminal.answer(args, result, [summary, figuresText(request), nextSteps].join("\n"));
+  await terminal.printResult(args, result, [summary, figuresText(request), nextSteps].join("\n"));
 }
 
 /** Throws a UsageError if a required option is missing. */
@@ -136,27 +136,26 @@ const initCommand: Command = {
   options: {
     vendor: {
       value: "V",
-      meaning: "whose models: a vendor on the page `providers`",
+      help: "whose models: a vendor on the page `providers`",
       fallback: "prints the vendors, on a terminal",
     },
     models: {
       value: "a,b",
-      meaning: "the models, under the vendor's names",
+      help: "the models, under the vendor's names",
       fallback: "those that init knows from the vendor",
       test: areDistinctNames,
       expected: "names with commas between them, each once",
     },
     "base-url": {
       value: "URL",
-      meaning: "where the server is",
+      help: "where the server is",
       fallback: "the vendor's own address",
       test: isUrl,
       expected: "an http:// or https:// address without credentials and query",
     },
     "from-litellm": {
       value: "FILE",
-      meaning:
-        "take models, keys and fallbacks from a configuration of LiteLLM, in place of --vendor",
+      help: "take models, keys and fallbacks from a configuration of LiteLLM, in place of --vendor",
     },
     json: JSON_OPTION,
   },

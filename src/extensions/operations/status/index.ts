@@ -34,7 +34,7 @@ async function runStatus(args: CommandArguments, terminal: Terminal): Promise<nu
     state = await fetchState(client);
   } catch (error) {
     const sentence = `not healthy: ${(error as Error).message}`;
-    await terminal.answer(args, { healthy: false, sentence, address }, `${sentence}\n`);
+    await terminal.printResult(args, { healthy: false, sentence, address }, `${sentence}\n`);
     return 1;
   }
   const health = healthOf(state.status);
@@ -44,14 +44,14 @@ async function runStatus(args: CommandArguments, terminal: Terminal): Promise<nu
     count,
   }));
   const data = { ...health, address, ...state.status, refusals };
-  await terminal.answer(args, data, `${linesOf(state).join("\n")}\n`);
+  await terminal.printResult(args, data, `${linesOf(state).join("\n")}\n`);
   return health.healthy ? 0 : 1;
 }
 
 const top: Command = {
   summary: "the running gateway live, until you press q; piped, plain text once",
   example: "top --config gateway.json",
-  options: { once: { meaning: "print once, as plain text, and end" } },
+  options: { once: { help: "print once, as plain text, and end" } },
   stopsBySignal: true,
   run: runTop,
 };

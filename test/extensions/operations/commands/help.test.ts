@@ -55,10 +55,10 @@ describe("stdout, exit 0, of", () => {
 describe("the help of each command", () => {
   for (const [name, command] of COMMANDS)
     it(`${name} explains each option, and has a valid example`, async () => {
-      const { options = {}, operand, operandMeaning, example } = command;
-      for (const [option, { meaning }] of Object.entries(options))
-        assert.match(meaning, /^[a-z`].*[^.]$/, option);
-      assert.equal(operandMeaning === undefined, operand === undefined);
+      const { options = {}, operand, operandHelp, example } = command;
+      for (const [option, { help }] of Object.entries(options))
+        assert.match(help, /^[a-z`].*[^.]$/, option);
+      assert.equal(operandHelp === undefined, operand === undefined);
       const read = await readCommandLine(example.split(" "), TABLE);
       assert.equal(read.name, name);
     });
