@@ -101,5 +101,5 @@ export const exactlyOne = <T extends object>(
  */
 export const nullable = <T>(check: Check<T>): Check<T | null> =>
   makeCheck(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)), {
-    takesNull: true,
+    acceptsNull: true,
   });

@@ -8,7 +8,7 @@ import { pathOf } from "../../../core/http/router.ts";
 import { ApiError, errorBody } from "../../../core/openai/errors.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
-import { CompletionFailed, type RequestProgress } from "../../../core/routing/fallback.ts";
+import { CompletionError, type RequestProgress } from "../../../core/routing/fallback.ts";
 import { authorization, createReasoningSealer } from "../client-apis/index.ts";
 import { descriptions } from "../openapi/index.ts";
 import { readRequest, responsesRequest, type ReplyFacts } from "../responses-input/index.ts";
@@ -112,8 +112,8 @@ const withLeftOutNotes: Around = (complete) => async (chat, candidates, deliver,
   try {
     return withNotes(await complete(chat, candidates, deliver, context), notes);
   } catch (failure) {
-    if (!(failure instanceof CompletionFailed)) throw failure;
-    throw new CompletionFailed(withNotes(failure.progress, notes), failure.error);
+    if (!(failure instanceof CompletionError)) throw failure;
+    throw new CompletionError(withNotes(failure.progress, notes), failure.error);
   }
 };
 

@@ -31,7 +31,7 @@ export interface AdminClient {
  * a gateway runs, its file may be invalid. Secrets are optional: only admin.password matters, and
  * the listener checks it.
  */
-export const FOR_ADMIN = { secretsOptional: true, members: ["admin", "data_dir"] };
+export const ADMIN_LOAD_OPTIONS = { secretsOptional: true, members: ["admin", "data_dir"] };
 
 interface Place {
   readonly host: string;

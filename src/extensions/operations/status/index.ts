@@ -8,7 +8,7 @@ import {
   type Terminal,
 } from "../../../command-line/command.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
-import { createAdminClient, FOR_ADMIN, type AdminClient } from "./admin-client.ts";
+import { createAdminClient, ADMIN_LOAD_OPTIONS, type AdminClient } from "./admin-client.ts";
 import { healthOf } from "./health.ts";
 import { fetchState, type GatewayState } from "./gateway-state.ts";
 import { openScreen } from "./screen.ts";
@@ -71,7 +71,7 @@ async function runTop(args: CommandArguments, terminal: Terminal): Promise<void>
 }
 
 const clientFor = async (args: CommandArguments, terminal: Terminal): Promise<AdminClient> =>
-  createAdminClient((await terminal.load(args, FOR_ADMIN)).config);
+  createAdminClient((await terminal.load(args, ADMIN_LOAD_OPTIONS)).config);
 
 const titleOf = ({ address }: AdminClient): string => `chat-gateway at ${address}`;
 

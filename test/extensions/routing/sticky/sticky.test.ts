@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
-import { beginningsOf } from "../../../../src/extensions/routing/sticky/beginnings.ts";
+import { prefixHashes } from "../../../../src/extensions/routing/sticky/prefixes.ts";
 import { createMemory } from "../../../../src/extensions/routing/sticky/index.ts";
 import { configFile } from "../../../support/books.ts";
 import { configFor, json, KEY, startWith } from "../../../support/gateway.ts";
@@ -115,7 +115,7 @@ describe("a sticky alias", () => {
 
 describe("the beginnings of a request", () => {
   const of = (messages: Json[], over: Json = {}, account = "acme") =>
-    beginningsOf(chatRequest({ model: "m", messages, ...over }), account);
+    prefixHashes(chatRequest({ model: "m", messages, ...over }), account);
 
   it("are those of the turn before, and further ones", () => {
     const before = of([user("Hi"), says("Yes?")]);
