@@ -107,9 +107,7 @@ function parse(argv: readonly string[], known: Options, strict: boolean): Parsed
     const [message = ""] = (error as Error).message.split(/\.[ \n]|\n/);
     const [, dashed] = /^Option '(--[\w-]+).* is ambiguous/.exec(message) ?? [];
     if (dashed)
-      throw new UsageError(
-        `${dashed} needs a value; one that begins with a dash is written behind =`,
-      );
+      throw new UsageError(`${dashed} needs a value; write one that begins with a dash after =`);
     const names = Object.keys(known).map((name) => `--${name}`);
     const advice = message.startsWith("Unknown option") ? `; options: ${names.join(", ")}` : "";
     throw new UsageError(message + advice);

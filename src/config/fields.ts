@@ -36,7 +36,7 @@ export const wellFormed = (min: number): Check<string> =>
   string({
     min,
     pattern: /^[^\0\p{Cs}]*$/u,
-    expected: "a text without NUL and without half of a character",
+    expected: "a text without NUL or unpaired surrogates",
   });
 
 export const integer = (min: number, max: number): Check<number> =>
@@ -79,7 +79,7 @@ export const url = refine(nonEmpty, (text) => {
   if (!parsed || !/^https?:$/.test(parsed.protocol))
     return fail("invalid_value", "expected an http:// or https:// address");
   if (parsed.username || parsed.password)
-    return fail("invalid_value", "must not hold a user name or password");
+    return fail("invalid_value", "must not contain a user name or password");
   if (parsed.search || parsed.hash)
     return fail("invalid_value", "must not have a query or fragment");
   return parsed.href.replace(/\/+$/, "");

@@ -82,11 +82,11 @@ function providerIssues(
   const preset = knownPreset(provider, formats);
   const issues = vendorIssues(path, provider, formats);
   if (preset && (dialect ?? preset.dialect) !== preset.dialect)
-    issues.push(invalid([...path, "dialect"], `this vendor's is "${preset.dialect}"`));
+    issues.push(invalid([...path, "dialect"], `this vendor uses "${preset.dialect}"`));
   const isByModel = preset?.by_model !== undefined;
   if (isByModel && dialect != null)
     issues.push(
-      invalid([...path, "dialect"], "each model of this vendor has its own: state it there"),
+      invalid([...path, "dialect"], "each model of this vendor has its own: set it there"),
     );
   else if (preset && (base_url ?? preset.base_url) === undefined)
     issues.push(invalid([...path, "base_url"], "is required"));
@@ -141,7 +141,7 @@ function urlVarIssues(
     if (isNeeded && !isStated) return [invalid([...path, name], "is required by this vendor")];
     const isKnown = isNeeded || isIn(addresses) || isIn(others);
     if (isStated && !isKnown)
-      return [invalid([...path, name], "this vendor's addresses have none")];
+      return [invalid([...path, name], "this vendor's addresses do not use it")];
     return [];
   });
 }

@@ -63,7 +63,7 @@ const path = refine(wellFormed(1), (text) => {
   if (text.includes("#")) fail("invalid_value", "must not have a fragment, which is never sent");
   for (const [, name = ""] of text.matchAll(/\{([^}]*)\}/g))
     if (!PLACEHOLDERS.includes(name))
-      fail("invalid_value", `{${name}} stands for nothing; known: ${PLACEHOLDERS.join(", ")}`);
+      fail("invalid_value", `{${name}} is not a placeholder; known: ${PLACEHOLDERS.join(", ")}`);
   return text;
 });
 

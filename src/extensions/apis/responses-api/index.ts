@@ -96,7 +96,7 @@ const UPGRADE = { Upgrade: "HTTP/1.1", Connection: "Upgrade" };
 function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): void {
   const isHandshake = method === "GET" && /\bwebsocket\b/i.test(headers.upgrade ?? "");
   if (!isHandshake || pathOf(url) !== PATH) return;
-  const message = "There is no WebSocket here; send the request by POST, with stream: true.";
+  const message = "WebSockets are not supported; send the request by POST, with stream: true.";
   throw new ApiError("upgrade_required", message, { headers: UPGRADE });
 }
 

@@ -133,7 +133,7 @@ const part = variant("type", {
 const content = refine(byType({ string: string(), array: array(part) }), (value) =>
   typeof value === "string" ? [{ type: "text" as const, text: value }] : value,
 );
-const NO_TEXT = "must be the type of a text here";
+const NO_TEXT = "only text is accepted here";
 /** Content that may only have texts. */
 const onlyText = refine(content, (parts) => {
   const index = parts.findIndex(({ type }) => type !== "text");

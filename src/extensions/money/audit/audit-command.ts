@@ -133,7 +133,7 @@ const costText = (costs: Readonly<Record<string, string>>): string =>
     .join(", ") || "0";
 
 export const auditCommand: Command = {
-  summary: "prove that the books are right",
+  summary: "prove that the books are complete and correct",
   example: "audit --config gateway.json",
   options: { json: JSON_OPTION },
   run,

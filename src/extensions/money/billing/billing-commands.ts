@@ -20,7 +20,7 @@ const MAX_TRACED = 10_000;
 function formatOf({ format, json }: CommandArguments["values"]): string {
   if (json === undefined) return format ?? "table";
   if ((format ?? "json") === "json") return "json";
-  throw new UsageError(`--json and --format ${format} exclude each other`);
+  throw new UsageError(`--json and --format ${format} cannot be used together`);
 }
 
 /** Prints what an account owes for a month: by model or, as CSV, request by request. */
@@ -30,7 +30,7 @@ const runStatement = withCopiedBooks(async ({ books, args, terminal }) => {
   const isSealed = args.values["sealed"] !== undefined;
   if (isSealed && format === "csv")
     throw new UsageError(
-      "a sealed statement is JSON: --sealed and --format csv exclude each other",
+      "a sealed statement is JSON: --sealed and --format csv cannot be used together",
     );
   if (format === "csv")
     return await statementCsv(books.store, { account, month }, terminal.print, requested);

@@ -39,7 +39,7 @@ const run = withBooks(async ({ books, config, args, terminal }) => {
 export const usageSyncCommand: Command = {
   summary: "copy settled spend into the usage records, continuously unless --once",
   example: "usage sync --once",
-  options: { once: { help: "copy once and end" }, json: JSON_OPTION },
+  options: { once: { help: "copy once and exit" }, json: JSON_OPTION },
   stopsBySignal: true,
   run,
 };

@@ -94,7 +94,7 @@ async function revoke(args: CommandArguments, terminal: Terminal): Promise<void>
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   "keys create": {
-    summary: "make a key, and show it this once",
+    summary: "create a key, and show it this once",
     example: "keys create --account acme --name laptop --rpm 60 --models auto/chat",
     options: {
       account: { value: "A", help: "the account that pays for the key", required: true },
@@ -148,7 +148,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     run: list,
   },
   "keys revoke": {
-    summary: "refuse a key from now on",
+    summary: "revoke a key: it is refused from now on",
     operand: "KEY_ID",
     operandHelp: "a key's id, as `keys list` shows it",
     example: "keys revoke key_0123456789abcdef",

@@ -51,7 +51,7 @@ async function runStatus(args: CommandArguments, terminal: Terminal): Promise<nu
 const top: Command = {
   summary: "the running gateway live, until you press q; piped, plain text once",
   example: "top --config gateway.json",
-  options: { once: { help: "print once, as plain text, and end" } },
+  options: { once: { help: "print once, as plain text, and exit" } },
   stopsBySignal: true,
   run: runTop,
 };

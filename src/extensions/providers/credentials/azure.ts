@@ -36,7 +36,7 @@ const check = ({ credential, env }: CheckContext) =>
       const application = ["tenant_id", "client_id", "client_secret"] as const;
       const missing = application.find((name) => settings[name] === undefined);
       if (missing !== undefined && (tenant_id ?? client_secret) !== undefined)
-        fail("missing_required_parameter", "is required beside the others of an application", [
+        fail("missing_required_parameter", "is required with the others of an application", [
           missing,
         ]);
       const { AZURE_AUTHORITY_HOST: authority, IDENTITY_ENDPOINT, IDENTITY_HEADER } = env;

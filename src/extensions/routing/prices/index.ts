@@ -69,7 +69,7 @@ const issuesIn = (json: unknown): ValidationIssue[] =>
   Object.entries(asObject(asObject(json)["models"])).flatMap(([name, model]) => {
     const { price, long_prompts, service_tiers } = asObject(model);
     if (price != null || (long_prompts ?? service_tiers) == null) return [];
-    return [invalid(["models", name, "price"], "is required beside long_prompts or service_tiers")];
+    return [invalid(["models", name, "price"], "is required with long_prompts or service_tiers")];
   });
 
 /** Adapts the models that have a price for long prompts, or for the tier that the request names. */

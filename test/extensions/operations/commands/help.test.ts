@@ -21,7 +21,7 @@ const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { versio
 const VERSION = new RegExp(`^chat-gateway ${version} \\(Node ${process.versions.node}, .*\\n$`);
 const USAGE = /serve \[--config FILE\] \[--host H\] \[--port N\].*check \[--config FILE\]/s;
 const KEYS_CREATE = [
-  /^keys create: make a key, and show it this once\n\n {2}keys create \[--config FILE\] --acc/,
+  /^keys create: create a key, and show it this once\n\n {2}keys create \[--config FILE\] --acc/,
   /^ {2}--account A +the account that pays for the key \(required\)$/m,
   /^ {2}--models a,b +the models .* \(default: all\)$/m,
   /^ {2}--json +print one line of JSON$/m,
@@ -76,7 +76,7 @@ describe("a mistake in the arguments is one line on stderr, exit 2", () => {
     [["serve", "--json"], /Unknown option '--json'/],
     [["--port"], /--port/],
     [["--port", "http"], /--port must be a number from 0 to 65535/],
-    [["--port", "-1"], /--port needs a value; one that begins with a dash is written behind =$/m],
+    [["--port", "-1"], /--port needs a value; write one that begins with a dash after =$/m],
     [["--host", ""], /--host needs a value$/m],
     [["check", "--config", ""], /--config needs a value$/m],
     [["--port", "65536"], /--port must be a number from 0 to 65535/],

@@ -103,7 +103,7 @@ async function containerKeys(
 /** Keys of the role of an EC2 machine, by the second version of the metadata service. */
 async function metadataKeys({ env, endpoint }: Places, clock: Clock): Promise<Lease<AwsKeys>> {
   if (env["AWS_EC2_METADATA_DISABLED"]?.toLowerCase() === "true")
-    throw new Error("no keys for Amazon were found, and the metadata service is disabled");
+    throw new Error("no AWS keys were found, and the metadata service is disabled");
   const service = "Amazon's metadata service";
   const host = endpoint ?? (env["AWS_EC2_METADATA_SERVICE_ENDPOINT"] || METADATA_HOST);
   const base = host.replace(/\/+$/, "");
