@@ -36,7 +36,7 @@ export const wellFormed = (min: number): Check<string> =>
   string({
     min,
     pattern: /^[^\0\p{Cs}]*$/u,
-    expected: "a text without NUL or unpaired surrogates",
+    expected: "a text without NUL and without half of a character",
   });
 
 export const integer = (min: number, max: number): Check<number> =>

@@ -91,7 +91,7 @@ function* parsed(text: string, bounds: JsonBounds): Steps<unknown> {
     return yield* parseText(text, MAX_BODY_VALUES, bounds);
   } catch (error) {
     if (error instanceof RangeError)
-      throw new ApiError("invalid_json", `The request body contains ${error.message}.`);
+      throw new ApiError("invalid_json", `The request body holds ${error.message}.`);
     // V8's message quotes the body, which may be secret. Only the position is repeated.
     const position = error instanceof SyntaxError ? /position \d+/.exec(error.message) : null;
     const hint = position ? ` (at ${position[0]})` : "";

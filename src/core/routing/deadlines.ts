@@ -86,6 +86,6 @@ export class Deadlines {
     // unless it is at least as long as `ms`.
     const isBlameless = this.#currentName !== "" || ms > this.#timeouts.connect_ms;
     const detail = { fromContent: this.#current === undefined && isBlameless };
-    this.#expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms has expired`, detail));
+    this.#expire(new ProviderError("upstream_timeout", `${name} of ${ms} ms is over`, detail));
   }
 }

@@ -46,7 +46,7 @@ export const record = <T>(check: Check<T>): Check<Map<string, T>> =>
     const checked = new Map<string, T>();
     checkMembers(Object.keys(value), all, (name) => {
       if (!/^[^\0\p{Cs}]+$/u.test(name))
-        fail("invalid_value", "expected a name, not empty, without NUL or unpaired surrogates");
+        fail("invalid_value", "expected a name, neither empty nor with NUL or half of a character");
       checked.set(name, check(value[name], all));
     });
     return checked;

@@ -84,7 +84,12 @@ describe("a value is rejected", () => {
     [array(string(), { min: 2 }), ["a"], "expected at least 2 elements, got 1"],
     [array(string(), { max: 1 }), [1, 2], "expected at most 1 elements, got 2"],
     [strict, { a: "x", bb: 1 }, "is not a known field; known here: a, b", "bb"],
-    [numbers, { "": 1 }, "expected a name, not empty, without NUL or unpaired surrogates", '[""]'],
+    [
+      numbers,
+      { "": 1 },
+      "expected a name, neither empty nor with NUL or half of a character",
+      '[""]',
+    ],
     ...["image", "__proto__"].map(
       (type) => [tagged, { type }, wrongTag(`"${type}"`), "type"] as const,
     ),

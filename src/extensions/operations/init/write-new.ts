@@ -18,7 +18,7 @@ export async function writeNew(file: string, text: string): Promise<void> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EEXIST")
-      throw new Error(`${file} already exists, and init never overwrites: choose another --config`);
+      throw new Error(`${file} is there already, and init never overwrites: name another --config`);
     throw new Error(`cannot write ${file}: ${code}`);
   }
 }

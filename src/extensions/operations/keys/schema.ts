@@ -28,7 +28,7 @@ const timeToCome = refine(nonEmpty, (text) => {
   const day = text.slice(0, 10);
   const isDay = TIME.test(text) && new Date(`${day}T00:00:00Z`).toJSON()?.startsWith(day);
   if (!isDay || !(Date.parse(text) > Date.now()))
-    fail("invalid_value", "expected a future date such as 2027-01-31, or a time in ISO 8601");
+    fail("invalid_value", "expected a date to come such as 2027-01-31, or a time in ISO 8601");
   return new Date(text).toISOString();
 });
 

@@ -61,7 +61,7 @@ describe("the settings of a cloud", () => {
     [azure(application("http://login.example")), SECURE],
     [
       azure({ ...APPLICATION, tenant_id: "a\ud800" }),
-      new RegExp(`^credentials\\.tenant_id: ${TEXT} or unpaired surrogates`),
+      new RegExp(`^credentials\\.tenant_id: ${TEXT} and without half of a character`),
     ],
     [azure({}, { api_key: "k" }), "credentials: cannot be used with api_key"],
     [azure({ type: "kerberos" }), /^credentials/],
