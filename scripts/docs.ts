@@ -197,10 +197,10 @@ function optionsTable(): string {
   return tableOf(["Option", "Commands", "Meaning", "Default"], lines);
 }
 
-function optionRow(name: string, { value, meaning, required, fallback }: CommandOption): string {
+function optionRow(name: string, { value, help, required, fallback }: CommandOption): string {
   const form = value === undefined ? `--${name}` : `--${name} ${value.replaceAll("|", "\\|")}`;
   const absent = required ? "required" : (fallback ?? "none");
-  return rowOf([`\`${form}\``, "COMMANDS", meaning, value === undefined ? "off" : absent]);
+  return rowOf([`\`${form}\``, "COMMANDS", help, value === undefined ? "off" : absent]);
 }
 
 function metricsTable(): string {

@@ -27,7 +27,7 @@ function listenForSignals(): Signals {
       hangUp = listener;
       if (received.has("SIGHUP")) listener();
     },
-    leaveToSystem(names) {
+    restoreDefault(names) {
       for (const name of names) {
         process.removeListener(name, onSignal);
         if (received.has(name)) process.kill(process.pid, name);
@@ -36,7 +36,7 @@ function listenForSignals(): Signals {
   };
 }
 
-function actAs({ uid, gid }: { readonly uid: number; readonly gid: number }): void {
+function switchUser({ uid, gid }: { readonly uid: number; readonly gid: number }): void {
   if (uid === 0 || process.getuid?.() !== 0) return;
   process.setgroups?.([gid]);
   process.setgid?.(gid);
@@ -72,7 +72,7 @@ async function main(argv: readonly string[]): Promise<number | void> {
       new Promise<void>((resolve, reject) =>
         process.stdout.write(text, (error) => (error ? reject(error) : resolve())),
       ),
-    actAs,
+    switchUser,
     exit,
   };
   return await run(argv, currentProcess, extensions);

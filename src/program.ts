@@ -4,7 +4,7 @@ import cluster from "node:cluster";
 import {
   DEFAULT_COMMAND,
   readCommandLine,
-  VERSION_ASKED,
+  VERSION_OPTION,
   type CommandTable,
 } from "./command-line/arguments.ts";
 import { commandHelp, groupHelp, helpText, searchText } from "./command-line/help.ts";
@@ -90,11 +90,11 @@ async function runCommand(
   };
   const table = commandTable(loader, serve);
   const { name, command, args } = await readCommandLine(argv, table);
-  if (name === VERSION_ASKED) return await terminal.print(await versionText());
+  if (name === VERSION_OPTION) return await terminal.print(await versionText());
   if (!command) return await terminal.print(await helpAbout(args, table, loader));
   if (name !== DEFAULT_COMMAND) {
-    signals.leaveToSystem(["SIGHUP"]);
-    if (!command.stopsBySignal) signals.leaveToSystem(["SIGTERM", "SIGINT"]);
+    signals.restoreDefault(["SIGHUP"]);
+    if (!command.stopsBySignal) signals.restoreDefault(["SIGTERM", "SIGINT"]);
   }
   return await command.run(args, terminal);
 }
@@ -108,12 +108,12 @@ export const serveCommand: Omit<Command, "run"> = {
   options: {
     host: {
       value: "H",
-      meaning: "the address to listen on",
+      help: "the address to listen on",
       fallback: "server.host of the configuration",
     },
     port: {
       value: "N",
-      meaning: "the port to listen on; 0 picks a free one",
+      help: "the port to listen on; 0 picks a free one",
       fallback: "server.port of the configuration",
       test: isPort,
       expected: "a number from 0 to 65535",
@@ -197,7 +197,7 @@ async function serveGateway(
     env: currentProcess.env,
     loader,
     serves: true,
-    here: true,
+    forThisHost: true,
     secretFiles: secretFilesBeside(file),
   };
   const { config, extensions, installed, source } = await loadConfig(options);
@@ -223,7 +223,7 @@ async function serveGateway(
   stopped.addEventListener("abort", () => {
     end(currentProcess, gateway);
   });
-  const loading = { ...options, here: false, file: file ?? source };
+  const loading = { ...options, forThisHost: false, file: file ?? source };
   const again = createReloader({ gateway, record }, loading, watchOf(installed));
   signals.onHangup(() => {
     again();

@@ -189,7 +189,7 @@ export async function reportFailure(
     const time = timeNow();
     const { path = "", message = "" } = faults[0] ?? {};
     record.fault = { time, path, message, count: faults.length };
-    const detail = "the configuration before it stays in force";
+    const detail = "the previous configuration stays in force";
     gateway.diagnose({ event: "reload_failed", level: "error", detail, faults });
   }
 }

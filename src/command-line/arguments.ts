@@ -17,7 +17,7 @@ export interface CommandTable {
  * undefined, and the operand in `args` is the topic of the help, or empty.
  */
 export interface CommandLine {
-  /** The command's name; DEFAULT_COMMAND if none was typed. HELP or VERSION_ASKED: a request. */
+  /** The command's name; DEFAULT_COMMAND if none was typed. HELP and VERSION_OPTION too. */
   readonly name: string;
   /** The loaded command. */
   readonly command: Command | undefined;
@@ -29,7 +29,7 @@ export interface CommandLine {
 export const DEFAULT_COMMAND = "serve";
 export const HELP = "help";
 /** The CommandLine.name of a request for the version. */
-export const VERSION_ASKED = "--version";
+export const VERSION_OPTION = "--version";
 
 /**
  * Parses a command line. The words before the first option name the command. Rejects with a
@@ -46,7 +46,7 @@ export async function readCommandLine(
   const options = { ...COMMON_OPTIONS, ...(isHelp ? HELP_OPTIONS : command?.options) };
   const { values, positionals } = parse(argv, options, isHelp || command !== undefined);
   if (values["version"] !== undefined)
-    return { name: VERSION_ASKED, command: undefined, args: { operand: "", values } };
+    return { name: VERSION_OPTION, command: undefined, args: { operand: "", values } };
   if (values["help"] !== undefined || isHelp) {
     const operand = helpTopic(positionals, table.names);
     return { name: HELP, command: undefined, args: { operand, values } };
@@ -107,9 +107,7 @@ function parse(argv: readonly string[], known: Options, strict: boolean): Parsed
     const [message = ""] = (error as Error).message.split(/\.[ \n]|\n/);
     const [, dashed] = /^Option '(--[\w-]+).* is ambiguous/.exec(message) ?? [];
     if (dashed)
-      throw new UsageError(
-        `${dashed} needs a value; one that begins with a dash is written behind =`,
-      );
+      throw new UsageError(`${dashed} needs a value; write one that begins with a dash after =`);
     const names = Object.keys(known).map((name) => `--${name}`);
     const advice = message.startsWith("Unknown option") ? `; options: ${names.join(", ")}` : "";
     throw new UsageError(message + advice);

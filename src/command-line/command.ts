@@ -14,7 +14,7 @@ export interface CommandOption {
   /** The placeholder for the value in `help`: `FILE`. Absent: the option takes no value. */
   readonly value?: string;
   /** The purpose of the option, as `help` shows it: without a capital and a full stop. */
-  readonly meaning: string;
+  readonly help: string;
   /** The default of an option with a value, as `help` shows it. Absent: there is none. */
   readonly fallback?: string;
   /** Whether the command needs the option. Absent: it does not. */
@@ -32,8 +32,8 @@ export interface Command {
   readonly operand?: string;
   /** Whether the operand may be omitted. Absent: it is required. */
   readonly operandOptional?: boolean;
-  /** The meaning of the operand, as in CommandOption.meaning. Absent: there is no operand. */
-  readonly operandMeaning?: string;
+  /** The text about the operand, as in CommandOption.help. Absent: there is no operand. */
+  readonly operandHelp?: string;
   /** A realistic command line, without the program's name. */
   readonly example: string;
   /**
@@ -60,8 +60,11 @@ export interface CommandArguments {
   readonly values: Readonly<Record<string, string | undefined>>;
 }
 
-/** With `secretsOptional`, root then acts as the owner of data_dir. `serves` absent: as `here`. */
-export type LoadForCommand = Pick<LoadOptions, "secretsOptional" | "here" | "serves" | "members">;
+/** With `secretsOptional`, root then becomes data_dir's owner. No `serves`: as `forThisHost`. */
+export type LoadForCommand = Pick<
+  LoadOptions,
+  "secretsOptional" | "forThisHost" | "serves" | "members"
+>;
 
 /** The services of the process that a command needs. */
 export interface Terminal {
@@ -72,11 +75,11 @@ export interface Terminal {
   /** Writes a line to standard error. */
   warn(line: string): void;
   /** Prints a result: `data` as JSON with --json, else `text`, which is for people. */
-  answer(args: CommandArguments, data: unknown, text: string): Promise<void>;
+  printResult(args: CommandArguments, data: unknown, text: string): Promise<void>;
   /** Loads the configuration that --config names. Throws a ValidationError. */
   load(args: CommandArguments, options?: LoadForCommand): Promise<Loaded>;
   /**
-   * Standard output. Commands use print() and answer(). Only a live view writes here directly, and
+   * Standard output. Commands use print() and printResult(). Only a live view writes here, and
    * `serve`, which prints its address and the access log.
    */
   readonly stdout: Writable & { readonly isTTY?: boolean };
@@ -89,8 +92,8 @@ export interface Terminal {
 /** A mistake in the command line: one line on standard error, exit code 2. */
 export class UsageError extends Error {}
 
-/** The option `--json`, which Terminal.answer() applies. */
-export const JSON_OPTION: CommandOption = { meaning: "print one line of JSON" };
+/** The option `--json`, which Terminal.printResult() applies. */
+export const JSON_OPTION: CommandOption = { help: "print one line of JSON" };
 
 /** The slots of the program that an extension can fill. */
 export const programSlots = {

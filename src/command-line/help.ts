@@ -9,18 +9,18 @@ type Described = Omit<Command, "run">;
 export const COMMON_OPTIONS: Readonly<Record<string, CommandOption>> = {
   config: {
     value: "FILE",
-    meaning: "the configuration",
+    help: "the configuration",
     fallback: "./gateway.json if it exists, else the built-in demo configuration",
   },
-  help: { meaning: "print this help; also -h" },
-  version: { meaning: "print the version of the program" },
+  help: { help: "print this help; also -h" },
+  version: { help: "print the version of the program" },
 };
 
 /** The options of `help`, in addition to COMMON_OPTIONS. */
 export const HELP_OPTIONS: Readonly<Record<string, CommandOption>> = {
   search: {
     value: "WORDS",
-    meaning: "print the sections of the manual that have the most of these words",
+    help: "print the sections of the manual that have the most of these words",
   },
 };
 
@@ -63,12 +63,12 @@ export const searchText = (results: readonly SearchResult[]): string =>
 
 /** The help of one command: synopsis, options with their meanings and defaults, and an example. */
 export function commandHelp(name: string, command: Described): string {
-  const { operand, operandMeaning = "", operandOptional, options = {}, summary, example } = command;
+  const { operand, operandHelp = "", operandOptional, options = {}, summary, example } = command;
   const rows = Object.entries({ ...options, ...COMMON_OPTIONS }).map(
     ([option, described]) => [optionForm(option, described), optionText(described)] as const,
   );
   if (operand !== undefined)
-    rows.unshift([operand, operandOptional ? operandMeaning : `${operandMeaning} (required)`]);
+    rows.unshift([operand, operandOptional ? operandHelp : `${operandHelp} (required)`]);
   return `${name}: ${summary}
 
   ${synopsis(name, command)}
@@ -84,9 +84,9 @@ Example:
 const optionForm = (name: string, { value }: CommandOption): string =>
   value === undefined ? `--${name}` : `--${name} ${value}`;
 
-function optionText({ meaning, value, required, fallback }: CommandOption): string {
-  if (required) return `${meaning} (required)`;
-  return value === undefined ? meaning : `${meaning} (default: ${fallback ?? "none"})`;
+function optionText({ help, value, required, fallback }: CommandOption): string {
+  if (required) return `${help} (required)`;
+  return value === undefined ? help : `${help} (default: ${fallback ?? "none"})`;
 }
 
 /** Two columns, indented; the first is as wide as its widest cell. */

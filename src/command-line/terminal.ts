@@ -15,7 +15,7 @@ export interface Signals {
    * Lets these signals end the process, as they do without a listener. That includes signals that
    * have arrived already.
    */
-  leaveToSystem(names: readonly ("SIGHUP" | "SIGTERM" | "SIGINT")[]): void;
+  restoreDefault(names: readonly ("SIGHUP" | "SIGTERM" | "SIGINT")[]): void;
 }
 
 /** The parts of the process that the program uses. */
@@ -25,7 +25,7 @@ export interface Process extends Pick<Terminal, "env" | "print" | "stdout" | "st
   /** Standard error, for diagnostics and for error messages of commands. */
   readonly stderr: Writable;
   /** If the process is root, makes it continue as this user. */
-  actAs(user: { readonly uid: number; readonly gid: number }): void;
+  switchUser(user: { readonly uid: number; readonly gid: number }): void;
   /** Ends the process once its logs are written, or after some seconds if a reader is slow. */
   exit(code: number): void;
 }
@@ -37,12 +37,12 @@ export function createTerminal(currentProcess: Process, loader: Loader): Termina
     { values: { config: file } }: CommandArguments,
     options: LoadForCommand = {},
   ): Promise<Loaded> {
-    const { here = false, secretsOptional } = options;
-    const loaded = await loadConfig({ file, env, loader, serves: here, ...options });
+    const { forThisHost = false, secretsOptional } = options;
+    const loaded = await loadConfig({ file, env, loader, serves: forThisHost, ...options });
     const { data_dir } = loaded.config;
     // Files that root writes must belong to the owner of data_dir, or a gateway that is not root
     // could not read them.
-    if (secretsOptional && existsSync(data_dir)) currentProcess.actAs(statSync(data_dir));
+    if (secretsOptional && existsSync(data_dir)) currentProcess.switchUser(statSync(data_dir));
     return loaded;
   }
 
@@ -52,7 +52,7 @@ export function createTerminal(currentProcess: Process, loader: Loader): Termina
     warn(line) {
       currentProcess.stderr.write(`chat-gateway: ${line}\n`);
     },
-    answer: ({ values }, data, text) =>
+    printResult: ({ values }, data, text) =>
       print(values["json"] === undefined ? text : `${JSON.stringify(data)}\n`),
     load,
     stdout,

@@ -14,22 +14,22 @@ import { configSchema, type SchemaOptions, type WrittenConfig } from "./schema.t
 export interface CheckOptions extends SchemaOptions {
   /** The text from which `json` was parsed. Absent: there is none to check. */
   readonly text?: string;
-  /** As in LoadOptions.here. */
-  readonly here?: boolean | undefined;
+  /** As in LoadOptions.forThisHost. */
+  readonly forThisHost?: boolean | undefined;
 }
 
 /** Throws one ValidationError with all issues. */
 export function checkConfig(json: unknown, options: CheckOptions): Config {
-  const { installed, entries, secretsOptional, text = "", here } = options;
+  const { installed, entries, secretsOptional, text = "", forThisHost } = options;
   const { listeners } = installed;
   const formats = createFormats(installed, dialectsOf(entries));
   const rules = secretsOptional ? [] : listeners(configMoments.issues);
-  const rulesHere = here ? listeners(configMoments.issuesHere) : [];
+  const hostRules = forThisHost ? listeners(configMoments.hostIssues) : [];
   const issues = [
     ...referenceIssues(json, formats),
     ...rules.flatMap(({ call }) => call(json, formats)),
     ...listeners(configMoments.textIssues).flatMap(({ call }) => call(text)),
-    ...rulesHere.flatMap(({ call }) => call(json)),
+    ...hostRules.flatMap(({ call }) => call(json)),
   ];
   const check = configSchema(options, formats);
   try {

@@ -74,7 +74,7 @@ export const configMoments = {
    * A configuration is checked with which this machine will serve. Listeners return issues such as
    * an unreadable certificate. They read the raw JSON.
    */
-  issuesHere: moment<(json: unknown) => readonly ValidationIssue[]>("issuesHere"),
+  hostIssues: moment<(json: unknown) => readonly ValidationIssue[]>("hostIssues"),
   /** `explain` describes an alias. Listeners return sentences about their effects on it. */
   notes: moment<(alias: AliasSettings) => readonly string[]>("notes"),
   /** `check` has found a configuration valid. Listeners return warnings about it. */

@@ -79,7 +79,7 @@ export const url = refine(nonEmpty, (text) => {
   if (!parsed || !/^https?:$/.test(parsed.protocol))
     return fail("invalid_value", "expected an http:// or https:// address");
   if (parsed.username || parsed.password)
-    return fail("invalid_value", "must not hold a user name or password");
+    return fail("invalid_value", "must not contain a user name or password");
   if (parsed.search || parsed.hash)
     return fail("invalid_value", "must not have a query or fragment");
   return parsed.href.replace(/\/+$/, "");
@@ -101,5 +101,5 @@ export const exactlyOne = <T extends object>(
  */
 export const nullable = <T>(check: Check<T>): Check<T | null> =>
   makeCheck(orNull(check.schema), (value, all) => (value === null ? null : check(value, all)), {
-    takesNull: true,
+    acceptsNull: true,
   });

@@ -34,7 +34,7 @@ function refuseKey(name: string, path: string[]): void {
 const sendable = string({ pattern: /^[\x20-\x7e]*$/, expected: "printable ASCII" });
 
 /** As headersOf(), for values that are not secret. Headers that carry a key are an issue. */
-export const openHeaders: Check<Readonly<Record<string, string>>> = refine(
+export const nonSecretHeaders: Check<Readonly<Record<string, string>>> = refine(
   headersOf(sendable),
   (headers) => {
     for (const name of headers.keys()) refuseKey(name, [name]);
@@ -43,7 +43,7 @@ export const openHeaders: Check<Readonly<Record<string, string>>> = refine(
 );
 
 /** The lower-case name of one header that the operator may set and that carries no key. */
-export const openHeaderName: Check<string> = refine(string(), (name) => {
+export const nonSecretHeaderName: Check<string> = refine(string(), (name) => {
   if (!isSettable(name)) fail("invalid_value", "is not a header that may be set");
   refuseKey(name, []);
   return name.toLowerCase();

@@ -11,7 +11,7 @@ import {
   failUnreadable,
   MAX_CONFIG_BYTES,
   parseJsonFile,
-  readRegularFileLater,
+  readRegularFileAsync,
   unreadableState,
   textIn,
   whyUnreadable,
@@ -42,7 +42,7 @@ export interface LoadOptions {
    * Whether this machine will serve with the configuration, so that the files and folders that it
    * names are checked. Absent: no.
    */
-  readonly here?: boolean;
+  readonly forThisHost?: boolean;
   /**
    * Whether a provider's or a client's key may be missing, because its environment variable is not
    * set or its file cannot be read. Absent: that is an issue.
@@ -78,7 +78,7 @@ export async function loadConfig(options: LoadOptions): Promise<Loaded> {
   const name = options.file ?? DEFAULT_FILE;
   let content: FileContent;
   try {
-    content = await readRegularFileLater(name, MAX_CONFIG_BYTES);
+    content = await readRegularFileAsync(name, MAX_CONFIG_BYTES);
   } catch (error) {
     options.secretFiles?.readConfig({ path: name, state: unreadableState(error) });
     const mayBeAbsent = options.file === undefined && whyUnreadable(error) === "ENOENT";

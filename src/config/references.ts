@@ -1,7 +1,13 @@
 // Checks the references between the parts of a configuration: unknown names, duplicate names, and
 // settings that a dialect cannot express. Reads the raw JSON, so that an issue of shape elsewhere
 // hides none.
-import { modelDialect, PLACES, vendorPreset, type Formats, type VendorPreset } from "./vendors.ts";
+import {
+  modelDialect,
+  URL_VARS,
+  vendorPreset,
+  type Formats,
+  type VendorPreset,
+} from "./vendors.ts";
 import type { ValidationIssue } from "../core/schema/checker.ts";
 import { asArray, asObject } from "../core/schema/untrusted-json.ts";
 
@@ -76,16 +82,16 @@ function providerIssues(
   const preset = knownPreset(provider, formats);
   const issues = vendorIssues(path, provider, formats);
   if (preset && (dialect ?? preset.dialect) !== preset.dialect)
-    issues.push(invalid([...path, "dialect"], `this vendor's is "${preset.dialect}"`));
+    issues.push(invalid([...path, "dialect"], `this vendor uses "${preset.dialect}"`));
   const isByModel = preset?.by_model !== undefined;
   if (isByModel && dialect != null)
     issues.push(
-      invalid([...path, "dialect"], "each model of this vendor has its own: state it there"),
+      invalid([...path, "dialect"], "each model of this vendor has its own: set it there"),
     );
   else if (preset && (base_url ?? preset.base_url) === undefined)
     issues.push(invalid([...path, "base_url"], "is required"));
-  if (preset) issues.push(...placeIssues(path, provider, preset));
-  issues.push(...unfilledPlaces(path, provider, provider));
+  if (preset) issues.push(...urlVarIssues(path, provider, preset));
+  issues.push(...unfilledUrlVars(path, provider, provider));
   if (provider["auth"] === "none" && ["api_key", "api_keys"].some((name) => provider[name]))
     issues.push(invalid([...path, "auth"], "no request would carry the key"));
   if (isByModel) return issues;
@@ -107,19 +113,19 @@ function vendorIssues(
 }
 
 /** Reports placeholders in the paths of a provider or a model that no setting fills. */
-const unfilledPlaces = (
+const unfilledUrlVars = (
   path: Path,
   row: Record<string, unknown>,
   provider: Record<string, unknown>,
 ): ValidationIssue[] =>
   ["path", "stream_path"].flatMap((field) =>
-    PLACES.filter((name) => provider[name] == null && String(row[field]).includes(`{${name}}`)).map(
-      (name) => invalid([...path, field], `{${name}} needs the ${name} of the provider`),
-    ),
+    URL_VARS.filter(
+      (name) => provider[name] == null && String(row[field]).includes(`{${name}}`),
+    ).map((name) => invalid([...path, field], `{${name}} needs the ${name} of the provider`)),
   );
 
 /** Reports settings that the vendor's addresses need, and settings that they do not use. */
-function placeIssues(
+function urlVarIssues(
   path: Path,
   provider: Record<string, unknown>,
   preset: VendorPreset,
@@ -128,14 +134,14 @@ function placeIssues(
   const addresses = presets.map(({ base_url }) => base_url);
   const paths = presets.map(({ traits: { path, stream_path } }) => [path, stream_path]);
   const others = [preset.versioned, provider["path"], provider["stream_path"]];
-  return PLACES.flatMap((name) => {
+  return URL_VARS.flatMap((name) => {
     const isIn = (texts: unknown): boolean => JSON.stringify(texts).includes(`{${name}}`);
     const isStated = provider[name] != null;
     const isNeeded = isIn(paths) || (isIn(addresses) && provider["base_url"] == null);
     if (isNeeded && !isStated) return [invalid([...path, name], "is required by this vendor")];
     const isKnown = isNeeded || isIn(addresses) || isIn(others);
     if (isStated && !isKnown)
-      return [invalid([...path, name], "this vendor's addresses have none")];
+      return [invalid([...path, name], "this vendor's addresses do not use it")];
     return [];
   });
 }
@@ -162,7 +168,7 @@ function modelIssues(
             `its provider's vendor has no API of the format ${dialect}`,
           ),
         ]),
-    ...unfilledPlaces(path, model, provider),
+    ...unfilledUrlVars(path, model, provider),
     ...unsupportedTraits(path, model, formats, dialect),
     // If each model has its own dialect, the traits of the provider must fit the model's dialect.
     ...((model["thinking"] ?? null) === null && preset?.by_model

@@ -77,7 +77,7 @@ export function readRegularFile(path: string, maxBytes: number): FileContent {
 }
 
 /** Reads a file without blocking the event loop. whyUnreadable() returns the reason of an error. */
-export async function readRegularFileLater(path: string, maxBytes: number): Promise<FileContent> {
+export async function readRegularFileAsync(path: string, maxBytes: number): Promise<FileContent> {
   const file = await open(path, READ_ONLY);
   try {
     assertReadable(await file.stat(), maxBytes);

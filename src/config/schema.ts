@@ -13,7 +13,7 @@ import {
   type WrittenModel,
 } from "./providers-and-models.ts";
 import { sha256 } from "../core/hash.ts";
-import type { Formats, Places } from "./vendors.ts";
+import type { Formats, UrlVars } from "./vendors.ts";
 import {
   array,
   fail,
@@ -70,7 +70,7 @@ const rpm = nullable(integer(0, 1_000_000));
  */
 export interface WrittenConfig extends Omit<Config, "providers" | "models" | "aliases"> {
   /** Providers by name, in the order of the file. */
-  readonly providers: ReadonlyMap<string, ProviderSettings & Places>;
+  readonly providers: ReadonlyMap<string, ProviderSettings & UrlVars>;
   /** Models by canonical name, in the order of the file. */
   readonly models: ReadonlyMap<string, WrittenModel>;
   /** Aliases by name, in the order of the file. */

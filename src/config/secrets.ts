@@ -76,7 +76,7 @@ function lookUp(
 }
 
 /** A file that was read for a configuration. */
-export interface ReadFile {
+export interface FileState {
   readonly path: string;
   /**
    * The state by which a change of the file is detected: the SHA-256 of its content, or why it
@@ -86,7 +86,7 @@ export interface ReadFile {
 }
 
 /** What was found at the absolute path of a secret. It has either `text` or `fault`. */
-export interface SecretFile extends ReadFile {
+export interface SecretFile extends FileState {
   /** The content without the line end at its end. Never empty. */
   readonly text?: string;
   /** Why there is no secret: `it is empty`. Nothing of the content. */
@@ -101,15 +101,15 @@ export interface SecretFiles {
    */
   read(path: string, maxBytes: number): SecretFile;
   /** The configuration itself was read, or could not be read. */
-  readConfig(file: ReadFile): void;
+  readConfig(file: FileState): void;
   /** All files that have been read so far. */
-  all(): readonly ReadFile[];
+  all(): readonly FileState[];
 }
 
 /** `folder`: the folder of the configuration file. */
 export function createSecretFiles(folder: string): SecretFiles {
   const files = new Map<string, SecretFile>();
-  const configs: ReadFile[] = [];
+  const configs: FileState[] = [];
   return {
     read(written, maxBytes) {
       const path = isAbsolute(written) ? written : resolve(folder, written);

@@ -15,8 +15,8 @@ import {
   type Check,
 } from "../core/schema/checker.ts";
 import { wellFormed } from "./fields.ts";
-import { openHeaderName, openHeaders } from "./headers.ts";
-import { PLACES } from "./vendors.ts";
+import { nonSecretHeaderName, nonSecretHeaders } from "./headers.ts";
+import { URL_VARS } from "./vendors.ts";
 
 const sampling = ["temperature", "top_p"] as const;
 const tokens = optional(number({ min: 1, integer: true }));
@@ -56,20 +56,20 @@ const names = refine(record(nonEmpty), (entries) => {
   return Object.fromEntries(entries);
 });
 
-const PLACEHOLDERS = ["model", ...PLACES];
+const PLACEHOLDERS = ["model", ...URL_VARS];
 /** A path that is appended to base_url. */
 const path = refine(wellFormed(1), (text) => {
   if (!text.startsWith("/")) fail("invalid_value", 'expected a path that begins with "/"');
   if (text.includes("#")) fail("invalid_value", "must not have a fragment, which is never sent");
   for (const [, name = ""] of text.matchAll(/\{([^}]*)\}/g))
     if (!PLACEHOLDERS.includes(name))
-      fail("invalid_value", `{${name}} stands for nothing; known: ${PLACEHOLDERS.join(", ")}`);
+      fail("invalid_value", `{${name}} is not a placeholder; known: ${PLACEHOLDERS.join(", ")}`);
   return text;
 });
 
 export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]> } = {
   auth: literal("bearer", "x-api-key", "api-key", "x-goog-api-key", "none"),
-  headers: openHeaders,
+  headers: nonSecretHeaders,
   query: texts,
   path: optional(path),
   stream_path: optional(path),
@@ -102,7 +102,7 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
       "store",
     ),
   ),
-  cache_header: optional(openHeaderName),
+  cache_header: optional(nonSecretHeaderName),
   rename: names,
   extra: jsonObject(),
   echo: optional(literal("reasoning_content", "reasoning", "none")),

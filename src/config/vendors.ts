@@ -45,10 +45,10 @@ interface VendorReference {
 }
 
 /** The settings of a provider that templates of addresses and paths may name. */
-export const PLACES = ["region", "project", "location", "api_version"] as const;
+export const URL_VARS = ["region", "project", "location", "api_version"] as const;
 
 /** The values of PLACES in a provider. Absent: the provider does not state it. */
-export type Places = { readonly [name in (typeof PLACES)[number]]?: string | undefined };
+export type UrlVars = { readonly [K in (typeof URL_VARS)[number]]?: string | undefined };
 
 /** A row of vendors.json, or a variant in one. Tests check all of them. */
 interface VendorRow
@@ -169,19 +169,19 @@ export const modelDialect = (
   typeof dialect === "string" ? dialect : ruleOf(vendor, upstreamModel)?.[1];
 
 /** The text with `{region}` and the like replaced by the provider's settings. */
-const filledIn = (text: string, places: Places): string =>
-  PLACES.reduce((filled, name) => filled.replaceAll(`{${name}}`, () => places[name] ?? ""), text);
+const filledIn = (text: string, variables: UrlVars): string =>
+  URL_VARS.reduce((url, name) => url.replaceAll(`{${name}}`, () => variables[name] ?? ""), text);
 
 /** The vendor's address for a provider that states none. Empty: the provider must state one. */
-export const vendorAddress = ({ base_url = "", hosts = {} }: VendorPreset, places: Places) =>
-  filledIn(hosts[places.location ?? ""] ?? base_url, places);
+export const vendorAddress = ({ base_url = "", hosts = {} }: VendorPreset, variables: UrlVars) =>
+  filledIn(hosts[variables.location ?? ""] ?? base_url, variables);
 
 /**
  * The address of a model, if the vendor serves it at another address than its other models.
  * Undefined: the model is at its provider's address.
  */
 export function modelAddress(
-  provider: VendorReference & Places & { readonly base_url: string },
+  provider: VendorReference & UrlVars & { readonly base_url: string },
   dialect: string | undefined,
 ): string | undefined {
   const { vendor, base_url } = provider;
@@ -202,7 +202,7 @@ const withPaths = (general: Traits, { path, ...own }: TraitOverrides): Traits =>
  * Their headers and query parameters add up.
  */
 export function traitsOf(
-  provider: TraitOverrides & VendorReference & Places,
+  provider: TraitOverrides & VendorReference & UrlVars,
   model: TraitOverrides & {
     readonly reasoning: boolean;
     readonly dialect?: string | undefined;

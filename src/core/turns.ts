@@ -19,7 +19,7 @@ const waiting: (() => void)[] = [];
  * Waits for a turn of the event loop in which no other step runs. Rejects with the reason of
  * `cancel` if that is aborted by then.
  */
-export async function ownTurn(cancel?: Cancellation): Promise<void> {
+export async function waitForTurn(cancel?: Cancellation): Promise<void> {
   await new Promise<void>((resolve) => {
     waiting.push(resolve);
     if (waiting.length === 1) setImmediate(beginNext);
@@ -44,7 +44,7 @@ export function runSync<T>(steps: Steps<T>): T {
 /** Runs large work, each step in a turn of its own. Rejects with the reason of `cancel`. */
 export async function runInTurns<T>(steps: Steps<T>, cancel: Cancellation): Promise<T> {
   for (;;) {
-    await ownTurn(cancel);
+    await waitForTurn(cancel);
     const startedAt = performance.now();
     do {
       const step = steps.next();

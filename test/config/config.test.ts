@@ -254,7 +254,7 @@ describe("references", () => {
     ["providers.x.base_url", /required/, x({ dialect: "openai" })],
     ["providers.x.base_url", /required/, x({ vendor: "llama.cpp" })],
     ["providers.x.dialect", /required where no vendor/, x({ base_url: "https://x" })],
-    ["providers.x.dialect", /this vendor's is "gemini"/, of("gemini", { dialect: "openai" })],
+    ["providers.x.dialect", /this vendor uses "gemini"/, of("gemini", { dialect: "openai" })],
     ["providers.x.dialect", /expected one of/, openai({ dialect: "morse" })],
     ["providers.x.vendor", /expected one of/, of("acme", { base_url: "https://x" })],
     ["providers.x.vendor", /required for the dialect "converse"/, openai({ dialect: "converse" })],

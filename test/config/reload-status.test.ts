@@ -73,7 +73,7 @@ describe("the last reload", { concurrency: 3 }, () => {
     assert.ok(Date.parse(fault.time) >= Date.parse(before.config_loaded_at), fault.time);
     assert.deepEqual(await at.metrics(LAST, LOADED), [0, loaded]);
     const line =
-      `reload failed at ${fault.time}, and the configuration before it stays in force: ` +
+      `reload failed at ${fault.time}, and the previous configuration stays in force: ` +
       `server.drain_ms: ${fault.message} (2 faults in all)`;
     const { code, stdout } = await at.command("status");
     assert.equal(code, 0, "the models serve");
@@ -109,7 +109,7 @@ describe("the last reload", { concurrency: 3 }, () => {
     );
     assert.match(fault, /keys\.json is not JSON: the fault is at line 1, column 2$/);
     assert.deepEqual(await at.metrics(KEYS, LAST), [0, 1]);
-    const line = `keys.json cannot be read, and the keys before it stay in force: ${fault}`;
+    const line = `keys.json cannot be read, and the previous keys stay in force: ${fault}`;
     assert.ok((await at.command("status")).stdout.split("\n").includes(line));
     replace(keys, "[]");
     await until(async () => (await faultOf()) === null, "the fault to be gone");

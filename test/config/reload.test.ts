@@ -56,14 +56,14 @@ describe("reload", () => {
     const ask = async () => (await gateway.chat({ model: "m", messages: user("hi") })).status;
     assert.equal(await ask(), 503);
     gateway.gateway.reload(config("sk-provider-secret"));
-    assert.deepEqual([await ask(), provider.asked.length], [503, 1], "it goes on");
+    assert.deepEqual([await ask(), provider.asked.length], [503, 1], "the breaker stays open");
     gateway.gateway.reload(config("sk-good"));
     assert.equal(await ask(), 200);
     gateway.gateway.reload(config("sk-provider-secret"));
     assert.deepEqual(
       [await ask(), provider.asked.length],
       [503, 3],
-      "what is gone from the configuration is forgotten",
+      "state of a removed provider is dropped",
     );
     // The key in force is redacted from the provider's message.
     gateway.gateway.reload(config("CANARY-plain"));

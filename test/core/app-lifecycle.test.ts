@@ -212,7 +212,7 @@ describe("a gateway", () => {
     assert.deepEqual(await ask("/healthz"), [200, "first", "second"]);
     gateway.reload(config(), [guarding("later", "/3")]);
     gateway.reload(config(), [silent]);
-    assert.deepEqual(await ask("/2"), [202, "later", "first", "second"], "needed or not");
+    assert.deepEqual(await ask("/2"), [202, "later", "first", "second"], "these stay");
   });
 
   it("logs a bug in a handler whose client has left", async () => {

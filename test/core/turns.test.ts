@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import test, { describe, it } from "node:test";
 import { systemClock, type Timer } from "../../src/core/clock.ts";
 import { Cancel } from "../../src/core/http/cancel.ts";
-import { ownTurn, runInTurns, type Steps } from "../../src/core/turns.ts";
+import { waitForTurn, runInTurns, type Steps } from "../../src/core/turns.ts";
 import { keepBusy } from "../support/effort.ts";
 import { within } from "../support/wait.ts";
 
@@ -54,7 +54,7 @@ test("a timer never fires early by the monotonic clock", async () => {
   assert.ok(Math.min(...passed) >= 0, `${Math.min(...passed)} ms`);
 });
 
-it("ownTurn runs one step per pass, in the order of the calls", async () => {
+it("waitForTurn runs one step per pass, in the order of the calls", async () => {
   let pass = 0;
   let running = true;
   const next = (): void => {
@@ -64,7 +64,7 @@ it("ownTurn runs one step per pass, in the order of the calls", async () => {
   setImmediate(next);
   const seen: [name: number, pass: number][] = [];
   const steps = [1, 2, 3, 4, 5].map(async (name) => {
-    await ownTurn();
+    await waitForTurn();
     seen.push([name, pass]);
   });
   await within(Promise.all(steps), "all steps");
@@ -114,7 +114,7 @@ describe("runInTurns", () => {
       yield;
     }
     const ended = runInTurns(long(), cancel).catch(() => order.push("ended"));
-    const others = ownTurn().then(() => order.push("others"));
+    const others = waitForTurn().then(() => order.push("others"));
     await within(Promise.all([ended, others]), "both");
     assert.deepEqual(order, ["ended", "others"]);
   });

@@ -126,14 +126,14 @@ export async function askScene(
 export function seen({ text }: { readonly text: string }) {
   const pieces = text.split(": recovered\n\n");
   const { chunks, done, error } = parseStream(pieces.join(""));
-  assert.equal(done, error === undefined, "the end, or an error");
+  assert.equal(done, error === undefined, "[DONE] or an error, not both");
   const choices = chunks.flatMap((each) => each.choices);
   const finishes = choices.flatMap(({ finish_reason }) => finish_reason ?? []);
   const usages = chunks.flatMap(({ usage }) => usage ?? []);
   assert.deepEqual([finishes.length, usages.length], done ? [1, 1] : [0, 0]);
   assert.equal(choices.filter(({ delta }) => "role" in delta).length, chunks.length > 0 ? 1 : 0);
   const heads = new Set(chunks.map(({ id, created, object }) => `${id} ${created} ${object}`));
-  assert.ok(heads.size <= 1, "one id, one time");
+  assert.ok(heads.size <= 1, "id and created stay the same");
   const field = (name: string): string => choices.map(({ delta }) => delta[name] ?? "").join("");
   const joints = pieces.slice(0, -1).map((_, index) => textIn(pieces.slice(0, index + 1).join("")));
   return {

@@ -9,7 +9,7 @@ import type { TraitOverrides } from "../../src/core/providers/traits.ts";
 import { chatRequest, type ChatRequest } from "../../src/core/openai/request.ts";
 import { openaiDialectDefinition } from "../../src/core/providers/openai/index.ts";
 import { createBreaker } from "../../src/extensions/routing/breaker/index.ts";
-import { sharedRests } from "../../src/extensions/routing/rests/index.ts";
+import { sharedPauses } from "../../src/extensions/routing/pauses/index.ts";
 import { capable } from "../../src/extensions/routing/capabilities/index.ts";
 import { VENDORS } from "./config.ts";
 import type { UpstreamResponse, UpstreamRequest } from "../../src/core/upstream/transport.ts";
@@ -112,7 +112,7 @@ export const settingsFor = (
 
 /** Creates the breakers of models, as in a single process. */
 export function breakersBy(clock: Clock): (model: string) => Breaker {
-  const restOf = sharedRests({ clock, on: () => undefined }, "breaker");
+  const restOf = sharedPauses({ clock, on: () => undefined }, "breaker");
   return (model) => createBreaker(clock, restOf(model));
 }
 

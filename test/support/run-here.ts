@@ -12,7 +12,7 @@ import type { Ended } from "./program.ts";
 const SIGNALS = {
   onHangup: () => undefined,
   stopped: new AbortController().signal,
-  leaveToSystem: () => undefined,
+  restoreDefault: () => undefined,
 };
 
 /** A stream that keeps everything written to it. */
@@ -57,7 +57,7 @@ export async function runHere(
     print: async (text) => {
       stdout.stream.write(text);
     },
-    actAs: () => undefined,
+    switchUser: () => undefined,
     exit: (status) => {
       throw new Error(`the command wanted to exit with ${status}`);
     },

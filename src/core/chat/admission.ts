@@ -12,7 +12,7 @@ import type { AcceptedRequest, ChatServices } from "./context.ts";
 /** Throws the 503 if this process already handles max_in_flight requests. */
 export function refuseOverload({ server }: Config, inFlight: number): void {
   if (inFlight >= server.max_in_flight)
-    throw new ApiError("server_overloaded", "The gateway has too many requests in hand.", SOON);
+    throw new ApiError("server_overloaded", "The gateway has too many requests in flight.", SOON);
 }
 
 /**

@@ -9,7 +9,7 @@ import { ProviderError } from "../providers/provider-error.ts";
 import type { Observers } from "../observer.ts";
 import { attempt, type ReportEvent } from "../routing/attempt.ts";
 import { errorFields, toClientError } from "../routing/failure.ts";
-import { CompletionFailed, notStarted } from "../routing/fallback.ts";
+import { CompletionError, notStarted } from "../routing/fallback.ts";
 import { authenticate, readRequest, refuseOverload, requireAdmission } from "./admission.ts";
 import type { ClientApi } from "./client-api.ts";
 import type { AcceptedRequest, ChatServices, Snapshot } from "./context.ts";
@@ -108,7 +108,7 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
     await delivery.complete(progress, () => settlement.settle(progress, COMPLETED));
   } catch (thrown) {
     const failure =
-      thrown instanceof CompletionFailed ? thrown : new CompletionFailed(progress, thrown);
+      thrown instanceof CompletionError ? thrown : new CompletionError(progress, thrown);
     // The ledger states the status before it is sent: no keep-alive comment may begin a stream now.
     if (!exchange.res.headersSent) delivery.release();
     // Not the first candidate, which may have been skipped: the log names this model's provider.
@@ -127,7 +127,7 @@ async function answer(request: AcceptedRequest, services: ChatServices): Promise
  * (absent if the client left), and the error to throw. Reports a provider's failure.
  */
 function endOf(
-  { progress, error: thrown }: CompletionFailed,
+  { progress, error: thrown }: CompletionError,
   { exchange, cancel, chat, report }: AcceptedRequest,
 ): { outcome: Outcome; clientError?: ApiError; error: unknown } {
   const error: unknown = cancel.aborted ? cancel.reason : thrown;

@@ -293,7 +293,7 @@ export type ChatRequest = Readonly<Pick<Checked, Always> & Partial<Checked>> & {
    * Checked fields that an extension keeps for the providers whose trait `takes` names them.
    * Absent: there are none.
    */
-  readonly further?: Readonly<Record<string, unknown>>;
+  readonly extras?: Readonly<Record<string, unknown>>;
   /** A path in this request as a path in the client's own request. Absent: the same. */
   readonly clientPath?: (path: readonly (string | number)[]) => (string | number)[];
 };

@@ -21,7 +21,7 @@ export function wholeReply(
   // provider.
   const fromContent = parts.some(({ type }) => type === "usage");
   if (!isReply(json))
-    throw new ProviderError("upstream_error", "the answer is not a reply", { fromContent });
+    throw new ProviderError("upstream_error", "the response is not a completion", { fromContent });
   const isFinished = parts.some(({ type }) => type === "finish");
   return isFinished ? parts : [...parts, { type: "finish", reason: "stop" }];
 }

@@ -13,7 +13,7 @@ import { wholeReply } from "../providers/decoding.ts";
 import type { Dialect, ProviderRequest } from "../providers/dialect.ts";
 import { isLarge, MAX_REPLY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
-import { runInTurns, runSync, ownTurn, type Steps } from "../turns.ts";
+import { runInTurns, runSync, waitForTurn, type Steps } from "../turns.ts";
 import { consume, readAll } from "../upstream/body.ts";
 import type { UpstreamBody, UpstreamResponse } from "../upstream/transport.ts";
 import {
@@ -107,13 +107,13 @@ export async function attempt(
   const { provider } = model;
   const reportBug: ReportBug = (bug) =>
     context.report("internal_error", model, { level: "error", detail: describe(bug) });
-  if (context.large) await ownTurn(context.cancel);
+  if (context.large) await waitForTurn(context.cancel);
   const stream = chat.stream || model.traits.stream_only;
   const upstreamChat = chat.stream === stream ? chat : { ...chat, stream };
   const dialect = guarded(reportBug, () => provider.dialectFor(context.account));
   // Permanent: writing the same request again would fail again.
   const request = guarded(reportBug, () => dialect.request(upstreamChat, model), PERMANENT);
-  if (context.large) await ownTurn(context.cancel);
+  if (context.large) await waitForTurn(context.cancel);
   const cancel = new Cancel();
   const detach = context.cancel.onAbort(() => cancel.abort(context.cancel.reason));
   const deadlines = new Deadlines(context.clock, provider, (error) => cancel.abort(error));

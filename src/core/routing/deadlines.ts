@@ -10,7 +10,7 @@
 // connection (stream.ts).
 import type { Clock, Timer } from "../clock.ts";
 import { ProviderError } from "../providers/provider-error.ts";
-import { ownTurn } from "../turns.ts";
+import { waitForTurn } from "../turns.ts";
 import type { Provider } from "./model.ts";
 
 /** The time limit for the body of a refusal: the status must not be lost if the body hangs. */
@@ -47,7 +47,7 @@ export class Deadlines {
     const ms = this.#timeouts[name];
     const timer = this.#clock.after(ms, () => {
       setImmediate(async () => {
-        await ownTurn(); // Bytes that have arrived may be waiting for a turn too.
+        await waitForTurn(); // Bytes that have arrived may be waiting for a turn too.
         if (this.#current === timer) this.#end(name, ms);
       });
     });

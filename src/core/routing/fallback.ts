@@ -37,7 +37,7 @@ export interface RequestProgress {
 }
 
 /** A request without a complete reply. */
-export class CompletionFailed extends Error {
+export class CompletionError extends Error {
   readonly progress: RequestProgress;
   /**
    * The reason of the cancellation if the request was cancelled. An ApiError for the client if no
@@ -76,7 +76,7 @@ export const notStarted = (model: Model): RequestProgress => ({
 
 /**
  * Asks the candidates in their order, and delivers the reply of the first that begins one. Throws a
- * CompletionFailed.
+ * CompletionError.
  */
 export async function completeWithFallback(
   chat: ChatRequest,
@@ -108,14 +108,14 @@ export async function completeWithFallback(
     // Retry the model if there is time and its breaker is still closed. Otherwise ask the next.
     if (clock.monotonic() + wait < endsAt && model.status().state === "closed") {
       await pause(wait, clock, cancel);
-      if (cancel.aborted) throw new CompletionFailed(progress, cancel.reason);
+      if (cancel.aborted) throw new CompletionError(progress, cancel.reason);
       retries += 1;
     } else {
       remaining = choose(others, failures);
       retries = 0;
     }
   }
-  throw new CompletionFailed(progress, toClientError(chat.model, failures));
+  throw new CompletionError(progress, toClientError(chat.model, failures));
 }
 
 /** The error of an attempt that the model's breaker did not permit. */
@@ -222,7 +222,7 @@ function isEvidence(error: unknown, cancel: Cancel, wasSilent: boolean): error i
 }
 
 /**
- * Returns the error if another attempt may follow it, else throws a CompletionFailed. `requested`:
+ * Returns the error if another attempt may follow it, else throws a CompletionError. `requested`:
  * the model that the client named.
  */
 function requireRecoverable(
@@ -233,11 +233,11 @@ function requireRecoverable(
 ): ProviderError {
   const { model, begunAt } = progress;
   if (cancel.aborted || begunAt !== undefined || !(error instanceof ProviderError))
-    throw new CompletionFailed(progress, error);
+    throw new CompletionError(progress, error);
   report("attempt_failed", model, { ...errorFields(error), key: progress.attempts.at(-1)?.key });
   // Other models would refuse the request too, but a prompt that is too long for one may fit them.
   if (error.blame === "client" && error.code !== "context_length_exceeded")
-    throw new CompletionFailed(progress, toClientError(requested, [{ model, error }]));
+    throw new CompletionError(progress, toClientError(requested, [{ model, error }]));
   return error;
 }
 

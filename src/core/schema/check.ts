@@ -55,7 +55,7 @@ export interface Check<T> {
    * Whether null has a meaning of its own. Absent: `optional` and `withDefault` treat null like an
    * absent field.
    */
-  readonly takesNull?: boolean;
+  readonly acceptsNull?: boolean;
 }
 
 /** The type of the values that a check returns. */

@@ -13,7 +13,7 @@ export function withDefault<T>(check: Check<T>, fallback: NoInfer<T>): Check<T> 
   const isScalar = fallback !== undefined && typeof fallback !== "object";
   const schema = { ...orNull(check.schema), ...(isScalar && { default: fallback }) };
   const isAbsent = (value: unknown): boolean =>
-    value === undefined || (value === null && !check.takesNull);
+    value === undefined || (value === null && !check.acceptsNull);
   return makeCheck(schema, (value, all) => (isAbsent(value) ? fallback : check(value, all)), {
     optional: true,
   });

@@ -1,6 +1,6 @@
 // Reads the body of a provider's response, piece by piece or as a whole.
 import { addPiece } from "../pieces.ts";
-import { ownTurn } from "../turns.ts";
+import { waitForTurn } from "../turns.ts";
 import type { TakePiece, UpstreamBody } from "./transport.ts";
 
 /**
@@ -21,7 +21,7 @@ function takeNow(take: TakePiece, bytes: Uint8Array): ReturnType<TakePiece> {
 }
 
 /**
- * As PassedBody.each, for any body, within the budget of a turn of the event loop. At the body's
+ * As PushBody.each, for any body, within the budget of a turn of the event loop. At the body's
  * end, resolves with the result of `end`.
  */
 export function consume<T>(
@@ -32,7 +32,7 @@ export function consume<T>(
   let turn: Promise<void> | undefined;
   function takeInTime(bytes: Uint8Array): ReturnType<TakePiece> {
     if (spentMs <= BUDGET_MS) return takeNow(take, bytes);
-    turn = ownTurn();
+    turn = waitForTurn();
     return turn.then(() => takeNow(take, bytes));
   }
   const read = "each" in body ? body.each(takeInTime) : iterate(body, takeInTime);
@@ -40,7 +40,7 @@ export function consume<T>(
   return read.then(end, (error) => Promise.resolve(turn).then(() => Promise.reject(error)));
 }
 
-/** As PassedBody.each, except that a failure is noticed only once there is room. */
+/** As PushBody.each, except that a failure is noticed only once there is room. */
 async function iterate(body: AsyncIterable<Uint8Array>, take: TakePiece): Promise<void> {
   for await (const piece of body) await take(piece);
 }

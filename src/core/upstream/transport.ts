@@ -52,10 +52,10 @@ export interface UpstreamResponse {
 }
 
 /** A body in pieces, for one reader: as a stream of the fetch contract, or one that passes them. */
-export type UpstreamBody = AsyncIterable<Uint8Array> | PassedBody;
+export type UpstreamBody = AsyncIterable<Uint8Array> | PushBody;
 
 /** A body that calls its reader, which saves the promises of an iteration. */
-export interface PassedBody {
+export interface PushBody {
   /**
    * Passes each piece to `take`; the next one when the promise has resolved, if `take` returns one.
    * Resolves at the body's end. Rejects with the body's error, or with what `take` throws, after

@@ -92,7 +92,7 @@ describe("requests in flight over HTTP", () => {
     await stream!.text();
     assert.equal(await statusOf("fine"), 200);
     for (let at = 0; at < 2; at += 1)
-      assert.match(await (await send("fine")).text(), /Requests-per-minute/, "it had a place");
+      assert.match(await (await send("fine")).text(), /Requests-per-minute/, "it got a slot");
   });
 
   it("a concurrency slot is released however a request ends", async (t) => {
@@ -165,7 +165,7 @@ describe("requests in flight over HTTP", () => {
       assert.equal(response.headers.get("www-authenticate"), null);
       assert.equal(response.headers.get("x-ratelimit-limit-requests"), null);
       await assertRefusal(response, 503, {
-        message: "The gateway has too many requests in hand.",
+        message: "The gateway has too many requests in flight.",
         type: "service_unavailable_error",
         code: "server_overloaded",
       });
@@ -174,7 +174,7 @@ describe("requests in flight over HTTP", () => {
     assert.equal((await fetch(`${gw.url}/healthz`)).status, 200);
     const refused = () => gw.access.filter((line) => line["status"] === 503);
     await waitFor(() => refused().length === 3, "their lines in the access log");
-    for (const line of refused()) assert.equal(line["account"], null, "nobody knows who they were");
+    for (const line of refused()) assert.equal(line["account"], null, "not authenticated yet");
     const over = () => gw.access.filter((line) => line["model"] === "held").length;
     finish(heldAt()[0]!);
     await waitFor(() => over() === 1, "one stream to be over");

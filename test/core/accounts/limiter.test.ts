@@ -71,14 +71,14 @@ it("the window drops a refunded request and keeps counting the others", () => {
   limiter.refund(request, first);
   assert.deepEqual([limiter.used("a"), limiter.used("key")], [1, 1]);
   limiter.refund(request, first);
-  assert.equal(limiter.used("a"), 1, "twice is as good as once");
+  assert.equal(limiter.used("a"), 1, "a second refund has no effect");
   assert.ok(at(30).admitted);
-  assert.equal(at(WINDOW_MS + 9).admitted, false, "the second is the oldest now");
+  assert.equal(at(WINDOW_MS + 9).admitted, false, "the second is now the oldest");
   assert.ok(at(WINDOW_MS + 10).admitted);
   limiter.refund(request, second);
-  assert.equal(limiter.used("a"), 2, "nor does one count twice that is old");
+  assert.equal(limiter.used("a"), 2, "refunding an expired one has no effect");
   limiter.refund(request, at(WINDOW_MS + 11));
-  assert.equal(limiter.used("a"), 2, "one that was refused gives nothing back");
+  assert.equal(limiter.used("a"), 2, "refunding a refused one has no effect");
 });
 
 /** Mostly bursts at one instant, sometimes pauses, rarely exactly a window's length. */
@@ -139,14 +139,14 @@ describe("idle windows", () => {
     one(2, "somebody"); // comes first, and continues
     const before = heldNow();
     come(one, "a");
-    assert.ok(heldNow() - before > 9 * MB, "they are held while they count, and it can be seen");
+    assert.ok(heldNow() - before > 9 * MB, "times that count are held");
     clock.now = WINDOW_MS - 0.001;
     one(2, "somebody");
-    assert.ok(heldNow() - before > 9 * MB, "to the last moment");
+    assert.ok(heldNow() - before > 9 * MB, "until the window ends");
     clock.now = WINDOW_MS;
     one(2, "somebody");
-    assert.ok(heldNow() - before < 2 * MB, "the next request, of whomever, lets go of them");
-    assert.equal(one(2, "somebody").admitted, false, "and of nobody else");
+    assert.ok(heldNow() - before < 2 * MB, "any next request frees them");
+    assert.equal(one(2, "somebody").admitted, false, "and frees no others");
   });
 
   it("a busy window stores no more than twice the entries that count", () => {
@@ -169,7 +169,7 @@ describe("idle windows", () => {
       used.push(limiter.used("a"));
     }
     assert.deepEqual([limiter.used("b"), ...used], [0, 2, 2, 1, 1, 0]);
-    assert.deepEqual(one(2), one(2, "c"), "an empty one that was looked at is as good as new");
+    assert.deepEqual(one(2), one(2, "c"), "an empty window is like a new one");
     const before = heldNow();
     for (let at = 0; at < 3_000; at += 1) limiter.used(long(`${at}`));
     assert.ok(heldNow() - before < 2 * MB);
@@ -186,7 +186,7 @@ it("max_in_flight 0 admits nothing, null admits everything and counts nothing", 
   for (let at = 0; at < 100; at += 1) assert.ok(admit(request(null)).admitted);
   assert.ok(admit(request(1)).admitted);
   for (let at = 0; at < 100; at += 1) release(request(null));
-  assert.deepEqual(admit(request(1)), full, "what was taken without a place gives none back");
+  assert.deepEqual(admit(request(1)), full, "a request without a slot releases none");
 });
 
 it("slots belong to one account, and surplus releases add none", () => {

@@ -100,7 +100,7 @@ describe("requests per minute", () => {
   it("every response to an authenticated request states the limit, and rejected ones count", async (t) => {
     const { clock, ask } = await limited(t, { limits: { rpm: 3 } });
     for (let i = 0; i < 5; i += 1) assert.equal((await ask("sk-wrong")).status, 401);
-    assert.deepEqual(rateHeaders(await ask()), ["3", "2", "60s"], "strangers use up nothing");
+    assert.deepEqual(rateHeaders(await ask()), ["3", "2", "60s"], "these do not count");
     clock.now += 20_000;
     const bad = await ask(KEY, { model: "m", messages: [] });
     assert.deepEqual([bad.status, ...rateHeaders(bad)], [400, "3", "1", "40s"]);

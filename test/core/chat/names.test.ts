@@ -79,7 +79,7 @@ describe("names such as __proto__, constructor and toString", () => {
     assert.deepEqual(
       [Object.keys(Object.prototype), Object.keys(Object)],
       [[], []],
-      "nothing was written into what all objects share",
+      "no prototype was polluted",
     );
   });
 });

@@ -559,7 +559,7 @@ for (const chunked of [false, true])
     for (const body of [`${largest} `, Buffer.alloc(8 * 1024 * 1024, "x")])
       assert.match(assertRefusal(await post(gw, body, { chunked }), tooLarge), /1000 bytes/);
     assert.equal(asked.length, 1);
-    assert.equal((await post(gw, largest)).status, 200, "the gateway is well");
+    assert.equal((await post(gw, largest)).status, 200, "the gateway still serves");
   });
 
 it("checks run in the order path, method, key, limit, media type, size, JSON, fields, model", async (t) => {

@@ -133,7 +133,7 @@ describe("a failure that one request's content causes", { concurrency: 2 }, () =
     assert.equal(asked.length, 1);
     clock.now += 10_000;
     assert.equal(await ask("both", "bad"), "200 next");
-    assert.equal(breaker()[0], "open", "neither closed nor opened anew");
+    assert.equal(breaker()[0], "open", "neither closed nor reopened");
     assert.equal(await ask("m", "bad"), "200 m", "at the same moment");
     assert.equal(breaker()[0], "closed");
     assert.equal(asked.length, 3);

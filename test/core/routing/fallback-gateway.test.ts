@@ -33,7 +33,7 @@ describe("attempts", () => {
   it("different faults of different models: model_unavailable, with the earliest Retry-After if all are known", async (t) => {
     const nine = refusing(429, "9");
     const first = await bothFail(t, [status(500), nine]);
-    assert.equal(first, "model_unavailable, null", "the first may be asked at once");
+    assert.equal(first, "model_unavailable, null", "the first may be retried at once");
     const told = await bothFail(t, [refusing(503, "9"), status(401)]);
     assert.equal(told, "model_unavailable, 9");
   });

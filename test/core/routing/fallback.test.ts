@@ -9,7 +9,7 @@ import { ApiError } from "../../../src/core/openai/errors.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
 import { attempt, type RequestContext } from "../../../src/core/routing/attempt.ts";
-import { CompletionFailed, completeWithFallback } from "../../../src/core/routing/fallback.ts";
+import { CompletionError, completeWithFallback } from "../../../src/core/routing/fallback.ts";
 import {
   breakOff,
   chatOf,
@@ -63,12 +63,12 @@ async function pass({ clock }: Lab, ms: number): Promise<void> {
   clock.advance(ms);
 }
 
-async function failure(run: Run): Promise<CompletionFailed> {
+async function failure(run: Run): Promise<CompletionError> {
   const error: unknown = await run.result.then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
-  assert.ok(error instanceof CompletionFailed);
+  assert.ok(error instanceof CompletionError);
   return error;
 }
 

@@ -8,7 +8,7 @@ import { createEventReader } from "../../../src/core/http/event-reader.ts";
 import { Meter } from "../../../src/core/ledger/meter.ts";
 import type { Part } from "../../../src/core/openai/parts.ts";
 import { ProviderError } from "../../../src/core/providers/provider-error.ts";
-import { ownTurn } from "../../../src/core/turns.ts";
+import { waitForTurn } from "../../../src/core/turns.ts";
 import { Deadlines } from "../../../src/core/routing/deadlines.ts";
 import { EventDecoding, pump, type TakeParts } from "../../../src/core/routing/stream.ts";
 import { createFakeClock } from "../../support/fake-clock.ts";
@@ -183,7 +183,7 @@ it("a deadline that expires while this process is suspended waits for data with 
   const deadlines = new Deadlines(clock, times, ({ message }) => expired.push(message));
   deadlines.restart("idle_ms");
   clock.advance(TIMEOUTS.idle_ms);
-  await Promise.resolve().then(() => ownTurn()); // Reading comes after the timers.
+  await Promise.resolve().then(() => waitForTurn()); // Reading comes after the timers.
   deadlines.restart("idle_ms");
   for (let turns = 0; turns < 3; turns += 1) await turn();
   assert.deepEqual(expired, []);
@@ -222,7 +222,7 @@ async function serving(t: TestContext, behaviour: Behaviour, model: object = {})
     assert.doesNotMatch(error.message, /bytes/);
     const told = gw.diagnostics.map(({ detail }) => String(detail)).join();
     assert.ok(told.includes(`a reply of more than ${BOUND} bytes`), told);
-    assert.deepEqual(gw.breakerOf("m"), ["closed", 0], "it is what was asked for");
+    assert.deepEqual(gw.breakerOf("m"), ["closed", 0], "a long reply is no provider failure");
   };
   return { ask, refused };
 }

@@ -195,7 +195,7 @@ describe("consume", () => {
     await within(Promise.all(reading), "the end of all");
     // The first piece of each body may come before the budget is known to be spent.
     assert.ok(passes >= 6, `${order.length} pieces in ${passes} passes`);
-    assert.deepEqual(order.slice(-3), ["a", "b", "c"], "each has its turn");
+    assert.deepEqual(order.slice(-3), ["a", "b", "c"], "bodies take turns");
   });
 
   it("passes on a piece that waits for its turn before the failure that follows it", async () => {

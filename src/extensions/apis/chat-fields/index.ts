@@ -8,7 +8,7 @@ import type { Model } from "../../../core/routing/model.ts";
 import { pseudonymOf } from "../../../core/providers/parameters.ts";
 import { makeCheck, type Check, type JsonSchema } from "../../../core/schema/checker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
-import { adapted } from "../../routing/capabilities/index.ts";
+import { adaptModels } from "../../routing/capabilities/index.ts";
 import { chatFields, openaiBounds } from "./fields.ts";
 import { checkWithTools, refuseLegacyMessage } from "./functions.ts";
 import rules from "./fields.json" with { type: "json" };
@@ -20,12 +20,12 @@ const ROLES_WITH_NAME: readonly unknown[] = ["system", "developer", "user", "ass
 
 export function install(gateway: Installer): void {
   gateway.on(moments.extendRequest, withChatFields);
-  gateway.on(adapted, assertMetadata);
+  gateway.on(adaptModels, assertMetadata);
 }
 
 /** Throws a ValidationError if a model would get metadata that OpenAI refuses. */
-function assertMetadata(models: readonly Model[], { further = {} }: ChatRequest): readonly Model[] {
-  if (models.some(({ traits }) => traits.takes.includes("metadata"))) openaiBounds(further);
+function assertMetadata(models: readonly Model[], { extras = {} }: ChatRequest): readonly Model[] {
+  if (models.some(({ traits }) => traits.takes.includes("metadata"))) openaiBounds(extras);
   return models;
 }
 
@@ -41,7 +41,7 @@ export function withChatFields(check: Check<ChatRequest>): Check<ChatRequest> {
       messages: withNames(chat.messages, raw),
       // Most providers have only one field that identifies the end user.
       user: chat.user ?? end_user,
-      further: { ...fields, safety_identifier: end_user && pseudonymOf(end_user) },
+      extras: { ...fields, safety_identifier: end_user && pseudonymOf(end_user) },
     });
   });
 }

@@ -32,7 +32,7 @@ export function* checkedBody<T>(
 }
 
 /** A check of objects whose `type` is this one. */
-export const kind = <N extends string, F extends Fields>(type: N, fields: F) =>
+export const tagged = <N extends string, F extends Fields>(type: N, fields: F) =>
   object({ type: literal(type), ...fields });
 
 /**

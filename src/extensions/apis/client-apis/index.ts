@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { defineSetting } from "../../../config/setting.ts";
 import { array, literal } from "../../../core/schema/checker.ts";
 
-export { checkedBody, completeSchema, kind, type Body } from "./bodies.ts";
+export { checkedBody, completeSchema, tagged, type Body } from "./bodies.ts";
 export {
   inputMessage,
   messageFields,

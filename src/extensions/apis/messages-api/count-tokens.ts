@@ -15,7 +15,7 @@ import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { ProviderRequest } from "../../../core/providers/dialect.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import { ownTurn } from "../../../core/turns.ts";
+import { waitForTurn } from "../../../core/turns.ts";
 import { readAll } from "../../../core/upstream/body.ts";
 import { readCountRequest } from "../messages-input/index.ts";
 import { REQUEST_ID_HEADER } from "./errors.ts";
@@ -95,7 +95,7 @@ export function createCountHandler(
     const detach = exchange.cancel.onAbort(() => cancel.abort(exchange.cancel.reason));
     try {
       const { chat, large } = await readRequest({ exchange, config, api: countApi, jsonExcess });
-      if (large) await ownTurn();
+      if (large) await waitForTurn();
       const model = catalog.candidates(chat, caller)[0]!;
       exchange.log.model = model.name;
       const { first_token_ms: ms } = model.provider.timeouts;

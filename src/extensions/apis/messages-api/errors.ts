@@ -5,7 +5,7 @@
 import { ApiError } from "../../../core/openai/errors.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { Attempt } from "../../../core/routing/attempt.ts";
-import { CompletionFailed, type Complete } from "../../../core/routing/fallback.ts";
+import { CompletionError, type Complete } from "../../../core/routing/fallback.ts";
 import { DetailedRefusal, type RefusalDetails } from "../../providers/provider-words/index.ts";
 import type { ReplyEvent } from "../client-apis/index.ts";
 import { DIALECT } from "../messages-input/index.ts";
@@ -126,9 +126,9 @@ export const withDetails =
     try {
       return await complete(chat, candidates, deliver, { ...context, attempt: noting });
     } catch (failure) {
-      if (!(failure instanceof CompletionFailed)) throw failure;
+      if (!(failure instanceof CompletionError)) throw failure;
       const { progress, error } = failure;
       if (!(error instanceof ApiError)) throw failure;
-      throw new CompletionFailed(progress, refusedError(error, refusal));
+      throw new CompletionError(progress, refusedError(error, refusal));
     }
   };

@@ -25,7 +25,7 @@ import {
   type Infer,
 } from "../../../core/schema/checker.ts";
 import { mark } from "../../providers/cache-marks/index.ts";
-import { kind } from "../client-apis/index.ts";
+import { tagged } from "../client-apis/index.ts";
 
 /** The most tools of a request, as many as the vendor's tool search can handle. */
 const MAX_TOOLS = 10_000;
@@ -56,19 +56,19 @@ const content = <V extends Fields>(variants: V) =>
 const textBlock = (text: string) => ({ type: "text" as const, text, cache_control: undefined });
 
 const source = {
-  base64: kind("base64", { media_type: nonEmpty, data: nonEmpty }),
-  url: kind("url", { url: nonEmpty }),
+  base64: tagged("base64", { media_type: nonEmpty, data: nonEmpty }),
+  url: tagged("url", { url: nonEmpty }),
 };
-const text = kind("text", { text: string(), cache_control: mark });
-const image = kind("image", {
+const text = tagged("text", { text: string(), cache_control: mark });
+const image = tagged("image", {
   source: openVariant(source),
   cache_control: mark,
 });
-const document = kind("document", {
+const document = tagged("document", {
   source: openVariant({
     ...source,
-    text: kind("text", { data: string() }),
-    content: kind("content", { content: content({ text, image }) }),
+    text: tagged("text", { data: string() }),
+    content: tagged("content", { content: content({ text, image }) }),
   }),
   title: optional(string()),
   context: optional(string()),
@@ -77,8 +77,8 @@ const document = kind("document", {
 });
 const media = { text, image, document };
 /** The client's tool search has found this tool, which `defer_loading` hid from the model. */
-const tool_reference = kind("tool_reference", { tool_name: nonEmpty });
-const tool_result = kind("tool_result", {
+const tool_reference = tagged("tool_reference", { tool_name: nonEmpty });
+const tool_result = tagged("tool_result", {
   tool_use_id: nonEmpty,
   content: withDefault(content({ ...media, tool_reference }), []),
   is_error: lenient(boolean()),
@@ -87,9 +87,9 @@ const tool_result = kind("tool_result", {
 const ofUser = { ...media, tool_result };
 const ofAssistant = {
   text,
-  tool_use: kind("tool_use", { id: nonEmpty, name: nonEmpty, input: jsonObject() }),
-  thinking: kind("thinking", { thinking: string(), signature: lenient(string()) }),
-  redacted_thinking: kind("redacted_thinking", {}),
+  tool_use: tagged("tool_use", { id: nonEmpty, name: nonEmpty, input: jsonObject() }),
+  thinking: tagged("thinking", { thinking: string(), signature: lenient(string()) }),
+  redacted_thinking: tagged("redacted_thinking", {}),
 };
 
 type Blocks = typeof ofUser &
@@ -136,7 +136,7 @@ const tool: Check<Infer<typeof customTool> | Unknown> = makeCheck({}, (value, al
 const oneOnly = { disable_parallel_tool_use: optional(boolean()) };
 const display = optional(string());
 const format = openVariant({
-  json_schema: kind("json_schema", { schema: jsonObject(SCHEMA_BOUNDS) }),
+  json_schema: tagged("json_schema", { schema: jsonObject(SCHEMA_BOUNDS) }),
 });
 
 /** Some clients send -1 for an unset parameter. It is outside the range, but counts as absent. */
@@ -155,17 +155,17 @@ const countFields = {
   tools: withDefault(array(tool, { max: MAX_TOOLS }), []),
   tool_choice: optional(
     openVariant({
-      auto: kind("auto", oneOnly),
-      any: kind("any", oneOnly),
-      tool: kind("tool", { name: nonEmpty, ...oneOnly }),
-      none: kind("none", {}),
+      auto: tagged("auto", oneOnly),
+      any: tagged("any", oneOnly),
+      tool: tagged("tool", { name: nonEmpty, ...oneOnly }),
+      none: tagged("none", {}),
     }),
   ),
   thinking: optional(
     openVariant({
-      enabled: kind("enabled", { budget_tokens: number({ min: 1024, integer: true }), display }),
-      adaptive: kind("adaptive", { display }),
-      disabled: kind("disabled", {}),
+      enabled: tagged("enabled", { budget_tokens: number({ min: 1024, integer: true }), display }),
+      adaptive: tagged("adaptive", { display }),
+      disabled: tagged("disabled", {}),
     }),
   ),
   output_config: optional(

@@ -8,7 +8,7 @@ import { pathOf } from "../../../core/http/router.ts";
 import { ApiError, errorBody } from "../../../core/openai/errors.ts";
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
-import { CompletionFailed, type RequestProgress } from "../../../core/routing/fallback.ts";
+import { CompletionError, type RequestProgress } from "../../../core/routing/fallback.ts";
 import { authorization, createReasoningSealer } from "../client-apis/index.ts";
 import { descriptions } from "../openapi/index.ts";
 import { readRequest, responsesRequest, type ReplyFacts } from "../responses-input/index.ts";
@@ -96,7 +96,7 @@ const UPGRADE = { Upgrade: "HTTP/1.1", Connection: "Upgrade" };
 function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): void {
   const isHandshake = method === "GET" && /\bwebsocket\b/i.test(headers.upgrade ?? "");
   if (!isHandshake || pathOf(url) !== PATH) return;
-  const message = "There is no WebSocket here; send the request by POST, with stream: true.";
+  const message = "WebSockets are not supported; send the request by POST, with stream: true.";
   throw new ApiError("upgrade_required", message, { headers: UPGRADE });
 }
 
@@ -112,8 +112,8 @@ const withLeftOutNotes: Around = (complete) => async (chat, candidates, deliver,
   try {
     return withNotes(await complete(chat, candidates, deliver, context), notes);
   } catch (failure) {
-    if (!(failure instanceof CompletionFailed)) throw failure;
-    throw new CompletionFailed(withNotes(failure.progress, notes), failure.error);
+    if (!(failure instanceof CompletionError)) throw failure;
+    throw new CompletionError(withNotes(failure.progress, notes), failure.error);
   }
 };
 

@@ -76,7 +76,7 @@ export function* readRequest(parsed: ParsedBody, open: Sealer["open"]): Steps<Re
         tool_choice,
         parallel_tool_calls: request.parallel_tool_calls,
       }),
-      further: furtherOf(request),
+      extras: extrasOf(request),
     },
     facts: {
       tools: new Map(declared.map(({ origin, tool }) => [tool.function.name, origin])),
@@ -115,7 +115,7 @@ function thinkingOf({ reasoning }: ResponsesRequest) {
 }
 
 /** The fields that most providers do not know. */
-const furtherOf = (request: ResponsesRequest) => ({
+const extrasOf = (request: ResponsesRequest) => ({
   verbosity: request.text?.verbosity,
   prompt_cache_key: request.prompt_cache_key,
   prompt_cache_retention: request.prompt_cache_retention,

@@ -25,7 +25,7 @@ import {
   type Infer,
 } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { kind } from "../client-apis/index.ts";
+import { tagged } from "../client-apis/index.ts";
 
 /** Only absent or null passes. */
 const absent = (message: string) =>
@@ -67,7 +67,7 @@ export type Callable = Omit<Infer<typeof callable>, "type"> & {
 const hosted = (name: string) => ({ type: "hosted" as const, name });
 /** A tool search, which the client or the vendor's service runs. */
 const toolSearch = refine(
-  kind(TOOL_SEARCH, { execution: text, ...toolFields }),
+  tagged(TOOL_SEARCH, { execution: text, ...toolFields }),
   ({ execution, ...tool }): Callable | ReturnType<typeof hosted> =>
     execution === "client"
       ? { ...tool, name: TOOL_SEARCH, strict: undefined }
@@ -83,11 +83,11 @@ const HOSTED = [
   "code_interpreter",
   "image_generation",
   "mcp",
-].map((name) => [name, refine(kind(name, {}), () => hosted(name))] as const);
+].map((name) => [name, refine(tagged(name, {}), () => hosted(name))] as const);
 const tool = variant("type", {
   function: callable,
   custom: callable,
-  namespace: kind("namespace", {
+  namespace: tagged("namespace", {
     name: toolName,
     description: text,
     tools: withDefault(listOf(callable), []),
@@ -133,7 +133,7 @@ const part = variant("type", {
 const content = refine(byType({ string: string(), array: array(part) }), (value) =>
   typeof value === "string" ? [{ type: "text" as const, text: value }] : value,
 );
-const NO_TEXT = "must be the type of a text here";
+const NO_TEXT = "only text is accepted here";
 /** Content that may only have texts. */
 const onlyText = refine(content, (parts) => {
   const index = parts.findIndex(({ type }) => type !== "text");
@@ -158,30 +158,30 @@ const call = { call_id: nonEmpty, name: nonEmpty, namespace };
 const json = byType({ string: string(), object: jsonObject() });
 const result = { call_id: nonEmpty, output: content };
 const schema = jsonObject(SCHEMA_BOUNDS);
-const jsonSchema = kind("json_schema", { name: nonEmpty, description: text, schema, strict });
+const jsonSchema = tagged("json_schema", { name: nonEmpty, description: text, schema, strict });
 const format = variant("type", {
-  text: refine(kind("text", {}), () => undefined),
-  json_object: kind("json_object", {}),
+  text: refine(tagged("text", {}), () => undefined),
+  json_object: tagged("json_object", {}),
   json_schema: refine(jsonSchema, ({ type, ...json_schema }) => ({ type, json_schema })),
 });
 
 const effort = optional(literal("none", "minimal", "low", "medium", "high", "xhigh", "max"));
 const itemOfType = variant("type", {
   message,
-  function_call: kind("function_call", { ...call, arguments: json }),
-  custom_tool_call: kind("custom_tool_call", { ...call, input: string() }),
-  tool_search_call: kind("tool_search_call", { call_id: nonEmpty, arguments: optional(json) }),
-  function_call_output: kind("function_call_output", result),
-  custom_tool_call_output: kind("custom_tool_call_output", result),
-  tool_search_output: kind("tool_search_output", { call_id: nonEmpty, tools }),
-  reasoning: kind("reasoning", {
+  function_call: tagged("function_call", { ...call, arguments: json }),
+  custom_tool_call: tagged("custom_tool_call", { ...call, input: string() }),
+  tool_search_call: tagged("tool_search_call", { call_id: nonEmpty, arguments: optional(json) }),
+  function_call_output: tagged("function_call_output", result),
+  custom_tool_call_output: tagged("custom_tool_call_output", result),
+  tool_search_output: tagged("tool_search_output", { call_id: nonEmpty, tools }),
+  reasoning: tagged("reasoning", {
     content: optional(onlyText),
     summary: optional(onlyText),
     encrypted_content: text,
   }),
-  additional_tools: kind("additional_tools", { tools }),
-  agent_message: kind("agent_message", { content: onlyText }),
-  configuration_update: kind("configuration_update", {
+  additional_tools: tagged("additional_tools", { tools }),
+  agent_message: tagged("agent_message", { content: onlyText }),
+  configuration_update: tagged("configuration_update", {
     reasoning: optional(object({ effort })),
     text: optional(object({ format })),
   }),
@@ -201,7 +201,7 @@ const chosenTool = object({ type: nonEmpty, name: text, namespace });
 export type ChosenTool = Infer<typeof chosenTool>;
 const chosenTools = array(chosenTool, { min: 1, max: MAX_TOOLS });
 const mode = literal("auto", "required");
-const allowedTools = kind("allowed_tools", { mode, tools: chosenTools });
+const allowedTools = tagged("allowed_tools", { mode, tools: chosenTools });
 const choice = makeCheck<ChosenTool | Infer<typeof allowedTools>>(
   { anyOf: [allowedTools.schema, chosenTool.schema] },
   (value, all) =>

@@ -5,7 +5,7 @@ import { defineSetting } from "../../../config/setting.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { Capacity } from "../../../core/http/connection.ts";
 import { ApiError, SOON } from "../../../core/openai/errors.ts";
-import { countingKept } from "./kept.ts";
+import { countingKept } from "./retained.ts";
 import { connectionShare, heapShare } from "./shares.ts";
 
 const maxBytes = defineSetting(

@@ -40,7 +40,7 @@ export const settings = Object.values(SETTINGS);
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.secure, secureSection);
-  gateway.on(configMoments.issuesHere, (json) => [
+  gateway.on(configMoments.hostIssues, (json) => [
     ...issuesIn(json, "server"),
     ...issuesIn(json, "admin"),
   ]);

@@ -35,7 +35,7 @@ const run = withBooks(async (context) => {
     findings.add("the books", error.message);
   }
   const result = await books.locked(() => auditBooks(context, findings));
-  await terminal.answer(args, result, textOf(result));
+  await terminal.printResult(args, result, textOf(result));
   return result.ok ? 0 : 1;
 });
 
@@ -133,7 +133,7 @@ const costText = (costs: Readonly<Record<string, string>>): string =>
     .join(", ") || "0";
 
 export const auditCommand: Command = {
-  summary: "prove that the books are right",
+  summary: "prove that the books are complete and correct",
   example: "audit --config gateway.json",
   options: { json: JSON_OPTION },
   run,

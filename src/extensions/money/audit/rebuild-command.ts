@@ -26,7 +26,7 @@ const run = withBooks(async (context) => {
     `usage records: ${added} added, ${changed} changed, ${removed} removed, ` +
     `${unchanged} as the spend log has them; ` +
     `${left} have no lines there and were left as they were\n`;
-  await terminal.answer(args, result, text);
+  await terminal.printResult(args, result, text);
   return not_rebuilt.length > 0 ? 1 : 0;
 });
 

@@ -20,7 +20,7 @@ const MAX_TRACED = 10_000;
 function formatOf({ format, json }: CommandArguments["values"]): string {
   if (json === undefined) return format ?? "table";
   if ((format ?? "json") === "json") return "json";
-  throw new UsageError(`--json and --format ${format} exclude each other`);
+  throw new UsageError(`--json and --format ${format} cannot be used together`);
 }
 
 /** Prints what an account owes for a month: by model or, as CSV, request by request. */
@@ -30,7 +30,7 @@ const runStatement = withCopiedBooks(async ({ books, args, terminal }) => {
   const isSealed = args.values["sealed"] !== undefined;
   if (isSealed && format === "csv")
     throw new UsageError(
-      "a sealed statement is JSON: --sealed and --format csv exclude each other",
+      "a sealed statement is JSON: --sealed and --format csv cannot be used together",
     );
   if (format === "csv")
     return await statementCsv(books.store, { account, month }, terminal.print, requested);
@@ -67,36 +67,36 @@ const runTrace = withCopiedBooks(async ({ books, args, terminal }) => {
     );
   const records = found.map(withoutDetails);
   const trace = { gateway_request_id: requestId, records, receipts: receiptsOf(books, found) };
-  await terminal.answer(args, trace, table(TRACED, records));
+  await terminal.printResult(args, trace, table(TRACED, records));
 });
 
 export const statementCommand: Command = {
   summary: "what an account owes, by model; as csv, by request",
   example: "billing statement --account acme --month 2026-11",
   options: {
-    account: { value: "A", meaning: "the account of the statement", required: true },
+    account: { value: "A", help: "the account of the statement", required: true },
     month: {
       value: "YYYY-MM",
-      meaning: "the month of the statement, in UTC",
+      help: "the month of the statement, in UTC",
       required: true,
       test: (text) => MONTH.test(text),
       expected: "a month such as 2026-11",
     },
     format: {
       value: "table|csv|json",
-      meaning: "the format of the statement",
+      help: "the format of the statement",
       fallback: "table",
       test: (text) => ["table", "csv", "json"].includes(text),
       expected: "table, csv or json",
     },
     currency: {
       value: "C",
-      meaning: "show the requests billed in this currency",
+      help: "show the requests billed in this currency",
       fallback: "currency of the configuration; csv: all",
       test: (text) => /^[A-Z]{3}$/.test(text),
       expected: "three capital letters such as USD",
     },
-    sealed: { meaning: "write JSON with its proof, which `seal verify` checks" },
+    sealed: { help: "write JSON with its proof, which `seal verify` checks" },
     json: JSON_OPTION,
   },
   run: runStatement,
@@ -105,7 +105,7 @@ export const statementCommand: Command = {
 export const traceCommand: Command = {
   summary: "the usage records of a request id, and their account",
   operand: "REQUEST_ID",
-  operandMeaning: "the X-Request-Id of a response",
+  operandHelp: "the X-Request-Id of a response",
   example: "billing trace req_0123456789abcdef0123456789abcdef",
   options: { json: JSON_OPTION },
   run: runTrace,

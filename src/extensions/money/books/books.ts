@@ -24,7 +24,7 @@ export function install(gateway: Installer): void {
   gateway.on(beforeServing, ({ data_dir }) => makeDataDir(data_dir));
   gateway.on(moments.secrets, (config) => passwordsIn(usage.of(config).store));
   gateway.on(moments.status, statusOf);
-  gateway.on(configMoments.issuesHere, dataDirIssues);
+  gateway.on(configMoments.hostIssues, dataDirIssues);
   gateway.on(configMoments.assertReady, (config, installed) => {
     const options = { clock: systemClock, diagnose: () => undefined, installed };
     openBooks(config, options).store.close();

@@ -18,7 +18,7 @@ const run = withBooks(async ({ books, config, args, terminal }) => {
     warnOf(terminal, fresh);
     known = new Set(faults.map(({ detail }) => detail));
     if (once || copied > 0)
-      await terminal.answer(args, { copied }, `${copied} usage records copied\n`);
+      await terminal.printResult(args, { copied }, `${copied} usage records copied\n`);
   }
 
   if (once) return await report(await copySettled(books));
@@ -39,7 +39,7 @@ const run = withBooks(async ({ books, config, args, terminal }) => {
 export const usageSyncCommand: Command = {
   summary: "copy settled spend into the usage records, continuously unless --once",
   example: "usage sync --once",
-  options: { once: { meaning: "copy once and end" }, json: JSON_OPTION },
+  options: { once: { help: "copy once and exit" }, json: JSON_OPTION },
   stopsBySignal: true,
   run,
 };

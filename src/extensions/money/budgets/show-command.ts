@@ -49,13 +49,13 @@ const show = withCopiedBooks(async ({ books, config, args, terminal }) => {
     ends: row.ends ?? "never",
   }));
   const text = `in ${books.currency}\n${table(COLUMNS, rows)}`;
-  await terminal.answer(args, { account, budgets }, text);
+  await terminal.printResult(args, { account, budgets }, text);
 });
 
 export const showCommand: Command = {
   summary: "what is spent, held and left of an account's budgets",
   operand: "ACCOUNT",
-  operandMeaning: "the account whose budgets, and those of its keys, are shown",
+  operandHelp: "the account whose budgets, and those of its keys, are shown",
   example: "budget show acme",
   options: { json: JSON_OPTION },
   run: show,

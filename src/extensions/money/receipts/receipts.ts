@@ -2,7 +2,7 @@
 // receipt is the part of a record that its client may see, without the names of providers and
 // hosts. src/manual/receipts.md explains its fields.
 import { formatMoney, picoOf, type Price } from "../../../core/ledger/price.ts";
-import { ownTurn } from "../../../core/turns.ts";
+import { waitForTurn } from "../../../core/turns.ts";
 import { waitAtMost } from "../ledger/index.ts";
 import type { AttemptDetails, RequestQuery, UsageRecord } from "../records/index.ts";
 import type { BooksFiles, SharedBooks } from "../usage/index.ts";
@@ -18,7 +18,7 @@ export async function findReceipts({ files, copyNow }: SharedBooks, query: Reque
   const isCopied = await waitAtMost(files.clock, MAX_PASS_MS, copyNow());
   if (!isCopied) throw new Error("copying what was settled takes too long");
   // Many searches may wait for the same pass. A turn for each lets other requests run in between.
-  await ownTurn();
+  await waitForTurn();
   return receiptsOf(files, await files.store.find(query));
 }
 

@@ -35,7 +35,7 @@ export const headCommand: Command = {
   options: {
     day: {
       value: "YYYY-MM-DD",
-      meaning: "the line of this closed day",
+      help: "the line of this closed day",
       fallback: "a head of this moment",
       test: isCalendarDay,
       expected: "a day such as 2026-11-30",
@@ -61,6 +61,6 @@ export const publicKeyCommand: Command = {
       terminal.warn(`${path} is made: these books had no key yet`);
     }
     const { publicHex } = createSigner(dataDir);
-    await terminal.answer(args, { public_key: publicHex }, publicPem(publicHex));
+    await terminal.printResult(args, { public_key: publicHex }, publicPem(publicHex));
   },
 };

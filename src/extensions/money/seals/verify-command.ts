@@ -89,7 +89,7 @@ async function answer(
   let verdict = ok ? "nothing was changed" : "nothing is proved: no day is closed";
   if (findings.length > 0)
     verdict = ["something was changed, removed or damaged:", ...findings].join("\n  ");
-  await terminal.answer(args, result, `${[keyLine, ...lines, verdict].join("\n")}\n`);
+  await terminal.printResult(args, result, `${[keyLine, ...lines, verdict].join("\n")}\n`);
   return ok ? 0 : 1;
 }
 
@@ -97,17 +97,17 @@ export const verifyCommand: Command = {
   summary: "verify the books, or a sealed statement, from their files alone",
   operand: "PATH",
   operandOptional: true,
-  operandMeaning: "a data_dir or a sealed statement (default: the books of the configuration)",
+  operandHelp: "a data_dir or a sealed statement (default: the books of the configuration)",
   example: "seal verify statement.json --public-key public-key.pem --head head.json",
   options: {
     "public-key": {
       value: "FILE",
-      meaning: "the public key of the installation, in PEM",
+      help: "the public key of the installation, in PEM",
       fallback: "the one in the files",
     },
     head: {
       value: "FILE",
-      meaning: "heads that you kept elsewhere, or log lines that contain them",
+      help: "heads that you kept elsewhere, or log lines that contain them",
     },
     json: JSON_OPTION,
   },

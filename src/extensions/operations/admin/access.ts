@@ -57,7 +57,7 @@ function assertHost({ headers }: IncomingMessage, host: string, hasPassword: boo
   if (hasPassword && !isLoopback(host)) return;
   throw new ApiError(
     "host_not_allowed",
-    "The admin listener is asked for by its address, by 'localhost' or as admin.host has it.",
+    "The Host header must be the admin listener's address, 'localhost' or admin.host.",
   );
 }
 
@@ -75,7 +75,7 @@ function assertOrigin({ headers, method, url }: IncomingMessage): void {
   if (!isForeign) return;
   throw new ApiError(
     "origin_not_allowed",
-    "The admin listener does this for its own page only: Origin must be its address.",
+    "Only the admin listener's own page may do this: Origin must be its address.",
   );
 }
 
@@ -131,6 +131,6 @@ const lockedOut = (): ApiError =>
   });
 
 const passwordNeeded = (): ApiError =>
-  new ApiError("invalid_password", "This needs admin.password, whatever the user name.", {
+  new ApiError("invalid_password", "This needs admin.password, with any user name.", {
     headers: { "WWW-Authenticate": 'Basic realm="chat-gateway", charset="UTF-8"' },
   });

@@ -120,7 +120,7 @@ function startListener(host: Host): HostPart {
       } catch (error) {
         // Nobody configured the default port, so the gateway starts without the listener.
         if (configured || (error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
-        const detail = "127.0.0.1:8081 is taken: there is no admin listener; set admin.port";
+        const detail = "127.0.0.1:8081 is in use: there is no admin listener; set admin.port";
         diagnose({ event: "admin_port_taken", level: "warn", detail });
       }
     },

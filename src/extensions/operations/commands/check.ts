@@ -12,7 +12,7 @@ import { callProviders, liveText } from "./live.ts";
 import { warningsOf } from "./warnings.ts";
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<number> {
-  const { config, installed, source } = await terminal.load(args, { here: true });
+  const { config, installed, source } = await terminal.load(args, { forThisHost: true });
   for (const { call } of installed.listeners(configMoments.assertReady)) call(config, installed);
   const found = installed.listeners(configMoments.warnings).flatMap(({ call }) => call(config));
   const warnings = [...warningsOf(config), ...found].map(({ path, message }) => ({
@@ -33,12 +33,12 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<number> 
   const result = { ok: true, source: source ?? null, ...counts, warnings };
   const text = `${source ?? "the demo configuration"} is valid: ${summary.join(", ")}\n`;
   if (args.values["live"] === undefined) {
-    await terminal.answer(args, result, text);
+    await terminal.printResult(args, result, text);
     return 0;
   }
   const providers = await callProviders(config, installed);
   const ok = providers.every((answer) => answer.result !== "failed");
-  await terminal.answer(args, { ...result, ok, providers }, `${text}${liveText(providers)}`);
+  await terminal.printResult(args, { ...result, ok, providers }, `${text}${liveText(providers)}`);
   return ok ? 0 : 1;
 }
 
@@ -49,7 +49,7 @@ export const check: Command = {
   summary: "validate a configuration; with --live, make a tiny call to each model",
   example: "check --config gateway.json --live",
   options: {
-    live: { meaning: "make one tiny call to each model, and with each key, outside the books" },
+    live: { help: "make one tiny call to each model, and with each key, outside the books" },
     json: JSON_OPTION,
   },
   run,

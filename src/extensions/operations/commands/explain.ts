@@ -21,7 +21,7 @@ const DISABLED = "It does not exist for clients: every request gets 404 model_no
 export const explain: Command = {
   summary: "the candidates of an alias in order, and why",
   operand: "ALIAS",
-  operandMeaning: "an alias of the configuration",
+  operandHelp: "an alias of the configuration",
   example: "explain auto/chat",
   options: { json: JSON_OPTION },
   async run(args, terminal) {
@@ -50,7 +50,7 @@ export const explain: Command = {
     };
     const order = `Wrapped around each request, outermost first: ${around.join(", ")}.`;
     const text = [enabled ? fate : DISABLED, ...notes, order].join("\n");
-    await terminal.answer(args, result, `${title}\n${rows}${text}\n`);
+    await terminal.printResult(args, result, `${title}\n${rows}${text}\n`);
   },
 };
 

@@ -96,7 +96,7 @@ export async function callProviders(
 
 async function makeCall(model: Model, config: Config, deadlineMs: number): Promise<Outcome> {
   const cancel = new Cancel();
-  const tooLate = `no whole answer within ${deadlineMs / 1000} seconds`;
+  const tooLate = `no complete answer within ${deadlineMs / 1000} seconds`;
   const timer = systemClock.after(deadlineMs, () =>
     cancel.abort(new ProviderError("upstream_timeout", tooLate)),
   );

@@ -9,7 +9,7 @@ import {
 import { createGrowth } from "../metrics/index.ts";
 import type { RequestEntry } from "./entries.ts";
 import { figuresIn } from "./figures.ts";
-import { createFaults, createLast } from "./last.ts";
+import { createLastFaults, createLastRefusals } from "./last.ts";
 import type { ProcessReport } from "./recorder.ts";
 import { createRequests, type RequestFilter } from "./requests.ts";
 import { createTimeline, type RangeName } from "./timeline.ts";
@@ -19,8 +19,8 @@ const NAME = "history";
 
 export function createHistory(clock: Clock) {
   const timeline = createTimeline();
-  const last = createLast();
-  const faults = createFaults();
+  const last = createLastRefusals();
+  const faults = createLastFaults();
   const ended = createRequests();
   const growthIn = createGrowth();
   const previousCount = createLastReports<number>();

@@ -58,7 +58,7 @@ export interface ModelFault {
 }
 
 /** Keeps the last fault of each model, for the MAX_KEPT models that failed last. */
-export function createFaults() {
+export function createLastFaults() {
   const faults = new Map<string, ModelFault>();
   function add(fault: ModelFault): void {
     const known = faults.get(fault.model);
@@ -80,7 +80,7 @@ export function createFaults() {
   };
 }
 
-export function createLast() {
+export function createLastRefusals() {
   const refusals = new Map<string, Episode>();
   const keys = new Map<string, ReturnType<typeof unused>>();
 

@@ -16,7 +16,7 @@ import {
   type LiveRequest,
   type RequestEntry,
 } from "./entries.ts";
-import { createFaults, type ModelFault } from "./last.ts";
+import { createLastFaults, type ModelFault } from "./last.ts";
 
 /** The most ended requests of each kind in a report. Reports are collected every few seconds. */
 const MAX_ENDED = 100;
@@ -43,7 +43,7 @@ export function startRecorder(clock: Clock) {
   const process = randomHex(8);
   const running = new Set<LiveRequest>();
   const ended = byKind<ProcessReport["ended"][number]>();
-  const faults = createFaults();
+  const faults = createLastFaults();
   let number = 0;
 
   function end(record: AccessRecord, live: LiveRequest | undefined): void {

@@ -74,7 +74,7 @@ async function run(args: CommandArguments, terminal: Terminal): Promise<void> {
   const result = { file, vendor, models, aliases, as_of, prices, variables };
   const content = `${models.join(", ")} of ${title}; aliases ${aliases.join(", ")}`;
   const summary = `${file} is written: ${content}; account ${ACCOUNT}.\n`;
-  await terminal.answer(args, result, [summary, figuresText(request), nextSteps].join("\n"));
+  await terminal.printResult(args, result, [summary, figuresText(request), nextSteps].join("\n"));
 }
 
 /** Throws a UsageError if a required option is missing. */
@@ -87,7 +87,7 @@ function parseRequest({ values }: CommandArguments): InitRequest {
   const models = listed === undefined ? Object.keys(row.models) : splitNames(listed);
   const needs = `init --vendor ${vendor} needs`;
   if (models.length === 0)
-    throw new UsageError(`${needs} --models: the names under which the server has them`);
+    throw new UsageError(`${needs} --models: the model names that the server uses`);
   const { title = vendor, base_url: ownUrl } = VENDOR_PRESETS.get(vendor) ?? {};
   if ((baseUrl ?? ownUrl ?? row.settings?.["base_url"]) === undefined)
     throw new UsageError(`${needs} --base-url: the address of the server`);
@@ -120,9 +120,9 @@ function firstConfig({ vendor, row, models, baseUrl }: InitRequest) {
 function figuresText({ title, row, models }: InitRequest): string {
   const { as_of, prices, replace } = row;
   const unpriced = models.filter((model) => !row.models[model]?.price);
-  let figures = `Prices, in USD per million tokens, are of ${as_of}: compare them with ${prices}`;
+  let figures = `Prices, in USD per million tokens, are as of ${as_of}: compare with ${prices}`;
   if (as_of === undefined)
-    figures = `Nothing is known here of the models of ${title}: state their context_tokens.`;
+    figures = `init has no data about the models of ${title}: state their context_tokens.`;
   else if (unpriced.length === models.length) figures = `Prices are at ${prices}`;
   if (replace !== undefined) figures = `Before you start: ${replace}.\n${figures}`;
   if (unpriced.length === 0) return `${figures}\n`;
@@ -136,27 +136,26 @@ const initCommand: Command = {
   options: {
     vendor: {
       value: "V",
-      meaning: "whose models: a vendor on the page `providers`",
+      help: "the vendor, one of the page `providers`",
       fallback: "prints the vendors, on a terminal",
     },
     models: {
       value: "a,b",
-      meaning: "the models, under the vendor's names",
+      help: "the models, under the vendor's names",
       fallback: "those that init knows from the vendor",
       test: areDistinctNames,
-      expected: "names with commas between them, each once",
+      expected: "names separated by commas, each once",
     },
     "base-url": {
       value: "URL",
-      meaning: "where the server is",
+      help: "the address of the server",
       fallback: "the vendor's own address",
       test: isUrl,
-      expected: "an http:// or https:// address without credentials and query",
+      expected: "an http:// or https:// address without credentials or query",
     },
     "from-litellm": {
       value: "FILE",
-      meaning:
-        "take models, keys and fallbacks from a configuration of LiteLLM, in place of --vendor",
+      help: "import models, keys and fallbacks from a LiteLLM configuration, in place of --vendor",
     },
     json: JSON_OPTION,
   },

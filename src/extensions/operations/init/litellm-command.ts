@@ -40,7 +40,7 @@ export async function fromLitellm(
       variables.map((name) => `${name}=...`),
     ),
   ];
-  await terminal.answer(args, result, parts.join("\n"));
+  await terminal.printResult(args, result, parts.join("\n"));
 }
 
 const unpricedIn = ({ config }: Conversion): string[] =>

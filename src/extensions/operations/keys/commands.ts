@@ -65,7 +65,7 @@ async function create(args: CommandArguments, terminal: Terminal): Promise<void>
   terminal.warn(
     `${id} of account ${account}: the key is shown this once, only its SHA-256 is kept`,
   );
-  await terminal.answer(args, { key, ...stored }, `${key}\n`);
+  await terminal.printResult(args, { key, ...stored }, `${key}\n`);
 }
 
 async function list(args: CommandArguments, terminal: Terminal): Promise<void> {
@@ -79,7 +79,7 @@ async function list(args: CommandArguments, terminal: Terminal): Promise<void> {
     ...key,
     budget: budget ? `${budget.amount}/${budget.period}` : null,
   }));
-  await terminal.answer(args, keys, table(COLUMNS, rows));
+  await terminal.printResult(args, keys, table(COLUMNS, rows));
 }
 
 async function revoke(args: CommandArguments, terminal: Terminal): Promise<void> {
@@ -89,29 +89,29 @@ async function revoke(args: CommandArguments, terminal: Terminal): Promise<void>
   const revoked = await revokeKey(config.data_dir, id, Date.now());
   if (!revoked) throw new Error(`there is no key ${id}; 'keys list' shows them`);
   const data = { key_id: revoked.key_id, revoked: revoked.revoked };
-  await terminal.answer(args, data, `${id} of account ${revoked.account} is revoked\n`);
+  await terminal.printResult(args, data, `${id} of account ${revoked.account} is revoked\n`);
 }
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   "keys create": {
-    summary: "make a key, and show it this once",
+    summary: "create a key, and show it this once",
     example: "keys create --account acme --name laptop --rpm 60 --models auto/chat",
     options: {
-      account: { value: "A", meaning: "the account that pays for the key", required: true },
+      account: { value: "A", help: "the account that pays for the key", required: true },
       name: {
         value: "N",
-        meaning: "a name that `keys list` shows",
+        help: "a name that `keys list` shows",
       },
       rpm: {
         value: "N",
-        meaning: "requests per minute of the key, in addition to its account's limit",
+        help: "requests per minute of the key, in addition to its account's limit",
         fallback: "no limit of its own",
         test: (text) => /^\d{1,7}$/.test(text) && Number(text) <= 1_000_000,
         expected: "a number of requests per minute, at most 1000000",
       },
       budget: {
         value: "AMOUNT/PERIOD",
-        meaning:
+        help:
           "what the key may spend in a day, a month or in total, " +
           "in addition to its account's budget",
         fallback: "no budget of its own",
@@ -122,19 +122,19 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       },
       "tokens-per-minute": {
         value: "N",
-        meaning: "tokens per minute of the key, in addition to its account's limit",
+        help: "tokens per minute of the key, in addition to its account's limit",
         fallback: "no limit of its own",
         test: (text) => /^\d{1,10}$/.test(text) && Number(text) <= 1_000_000_000,
         expected: "a number of tokens per minute, at most 1000000000",
       },
       models: {
         value: "a,b",
-        meaning: "the models and aliases that the key may use",
+        help: "the models and aliases that the key may use",
         fallback: "all",
       },
       expires: {
         value: "DATE",
-        meaning: "when the key expires: a date such as 2027-01-31, or a time in ISO 8601",
+        help: "when the key expires: a date such as 2027-01-31, or a time in ISO 8601",
         fallback: "never",
       },
       json: JSON_OPTION,
@@ -148,9 +148,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     run: list,
   },
   "keys revoke": {
-    summary: "refuse a key from now on",
+    summary: "revoke a key: it is refused from now on",
     operand: "KEY_ID",
-    operandMeaning: "a key's id, as `keys list` shows it",
+    operandHelp: "a key's id, as `keys list` shows it",
     example: "keys revoke key_0123456789abcdef",
     options: { json: JSON_OPTION },
     run: revoke,

@@ -136,7 +136,7 @@ export function watchKeys({ dataDir, changed, diagnose }: KeySourceOptions): Key
     } catch (error) {
       const { message } = error as Error;
       faults.set(file, message);
-      const detail = `the keys before it stay in force: ${message}`;
+      const detail = `the previous keys stay in force: ${message}`;
       diagnose({ event: "keys_unreadable", level: "error", detail });
     }
   }

@@ -158,7 +158,7 @@ function endpointOf(model: string, params: Fields, path: string): Endpoint | str
     const baseUrl = address === undefined ? undefined : url(baseUrlFor(vendor, address));
     return { vendor, upstream, baseUrl, apiVersion };
   } catch {
-    return "its api_base is not an http:// or https:// address without credentials and query";
+    return "its api_base is not an http:// or https:// address without credentials or query";
   }
 }
 

@@ -31,7 +31,7 @@ export interface AdminClient {
  * a gateway runs, its file may be invalid. Secrets are optional: only admin.password matters, and
  * the listener checks it.
  */
-export const FOR_ADMIN = { secretsOptional: true, members: ["admin", "data_dir"] };
+export const ADMIN_LOAD_OPTIONS = { secretsOptional: true, members: ["admin", "data_dir"] };
 
 interface Place {
   readonly host: string;
@@ -46,7 +46,7 @@ export function createAdminClient(config: Config): AdminClient {
   const settings = admin.of(config);
   const { host: name, port } = { ...DEFAULT_ADDRESS, ...settings };
   if (port === 0)
-    throw new Error("admin.port is 0, any that is free: state one, or nobody can find the gateway");
+    throw new Error("admin.port is 0, any free port: set one, or the gateway cannot be found");
   // An address for "all interfaces" cannot be connected to; loopback is one of them.
   const host = { "0.0.0.0": "127.0.0.1", "::": "::1" }[name] ?? name;
   const certFile = asString(asObject(asObject(settings)["tls"])["cert_file"]);

@@ -52,7 +52,7 @@ export async function fetchState(client: AdminClient): Promise<GatewayState> {
   const { models, limits, event_loop_delay } = asObject(status);
   const isStatus = Array.isArray(models) && Array.isArray(asObject(limits)["accounts"]);
   if (!isStatus || !event_loop_delay)
-    throw new Error(`what answers at ${client.address} is not a chat-gateway`);
+    throw new Error(`the server at ${client.address} is not a chat-gateway`);
   const history = await client.get("/history?range=15m").then(parseJson, () => undefined);
   return { status: status as ShownStatus, history: history as ShownHistory | undefined };
 }

@@ -8,7 +8,7 @@ import {
   type Terminal,
 } from "../../../command-line/command.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
-import { createAdminClient, FOR_ADMIN, type AdminClient } from "./admin-client.ts";
+import { createAdminClient, ADMIN_LOAD_OPTIONS, type AdminClient } from "./admin-client.ts";
 import { healthOf } from "./health.ts";
 import { fetchState, type GatewayState } from "./gateway-state.ts";
 import { openScreen } from "./screen.ts";
@@ -34,7 +34,7 @@ async function runStatus(args: CommandArguments, terminal: Terminal): Promise<nu
     state = await fetchState(client);
   } catch (error) {
     const sentence = `not healthy: ${(error as Error).message}`;
-    await terminal.answer(args, { healthy: false, sentence, address }, `${sentence}\n`);
+    await terminal.printResult(args, { healthy: false, sentence, address }, `${sentence}\n`);
     return 1;
   }
   const health = healthOf(state.status);
@@ -44,14 +44,14 @@ async function runStatus(args: CommandArguments, terminal: Terminal): Promise<nu
     count,
   }));
   const data = { ...health, address, ...state.status, refusals };
-  await terminal.answer(args, data, `${linesOf(state).join("\n")}\n`);
+  await terminal.printResult(args, data, `${linesOf(state).join("\n")}\n`);
   return health.healthy ? 0 : 1;
 }
 
 const top: Command = {
   summary: "the running gateway live, until you press q; piped, plain text once",
   example: "top --config gateway.json",
-  options: { once: { meaning: "print once, as plain text, and end" } },
+  options: { once: { help: "print once, as plain text, and exit" } },
   stopsBySignal: true,
   run: runTop,
 };
@@ -71,7 +71,7 @@ async function runTop(args: CommandArguments, terminal: Terminal): Promise<void>
 }
 
 const clientFor = async (args: CommandArguments, terminal: Terminal): Promise<AdminClient> =>
-  createAdminClient((await terminal.load(args, FOR_ADMIN)).config);
+  createAdminClient((await terminal.load(args, ADMIN_LOAD_OPTIONS)).config);
 
 const titleOf = ({ address }: AdminClient): string => `chat-gateway at ${address}`;
 

@@ -33,7 +33,7 @@ function reloadLines(status: ShownStatus): readonly string[] {
     const { time, path, message, count } = asObject(fault);
     const where = path ? `${path}: ` : "";
     const more = Number(count) > 1 ? ` (${Number(count)} faults in all)` : "";
-    const state = `reload failed at ${time}, and the configuration before it stays in force`;
+    const state = `reload failed at ${time}, and the previous configuration stays in force`;
     lines.push(`${state}: ${where}${message}${more}`);
   }
   const restart = asArray(status["restart_needed"]);
@@ -41,7 +41,7 @@ function reloadLines(status: ShownStatus): readonly string[] {
     lines.push(`a restart is needed: ${restart.join(", ")} changed, and are read at start only`);
   const keys = asString(asObject(status["keys"])["fault"]);
   if (keys !== undefined)
-    lines.push(`keys.json cannot be read, and the keys before it stay in force: ${keys}`);
+    lines.push(`keys.json cannot be read, and the previous keys stay in force: ${keys}`);
   return lines;
 }
 

@@ -6,8 +6,8 @@ import { serverSentEvents } from "../../../core/http/event-reader.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { detailedRefusal, refusal } from "../provider-words/index.ts";
-import { lacking, type LackOf } from "../../routing/capabilities/index.ts";
-import { mediaLack, scopedStore, type SignatureStore } from "../turns/index.ts";
+import { findLack, type FindLack } from "../../routing/capabilities/index.ts";
+import { findMediaLack, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { documentRule } from "./blocks.ts";
 import { closedSchema } from "./closed-schema.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
@@ -43,14 +43,14 @@ export const createAnthropicDialect = (signatures: SignatureStore): Dialect => (
 });
 
 /** The part of a native request that the model's provider does not accept, if there is one. */
-const permissionLack: LackOf = ({ provider, traits }, { native }) => {
+const permissionLack: FindLack = ({ provider, traits }, { native }) => {
   const request = provider.dialect === NAME ? nativeIn(native) : undefined;
   const unlisted = request && firstUnlisted(request.body, traits.passes);
   return unlisted && { path: [...unlisted.path], message: notPassed(unlisted) };
 };
 
 /** The response format, if Anthropic cannot express its schema. */
-const schemaLack: LackOf = ({ provider }, { response_format: format, native, clientPath }) => {
+const schemaLack: FindLack = ({ provider }, { response_format: format, native, clientPath }) => {
   if (provider.dialect !== NAME || format?.type !== "json_schema" || nativeIn(native))
     return undefined;
   const { schema } = format.json_schema;
@@ -70,7 +70,7 @@ export function install(gateway: Installer): void {
     mediaRules: "anthropic",
     create: (scope) => createAnthropicDialect(scopedStore(NAME, scope)),
   });
-  gateway.on(lacking, permissionLack);
-  gateway.on(lacking, schemaLack);
-  gateway.on(lacking, mediaLack(NAME, documentRule));
+  gateway.on(findLack, permissionLack);
+  gateway.on(findLack, schemaLack);
+  gateway.on(findLack, findMediaLack(NAME, documentRule));
 }

@@ -22,12 +22,12 @@ export function install(gateway: Installer): void {
     const readKey = installed.filled(slots.fingerprintKey);
     let key: Buffer | undefined;
     return (complete) => (chat, candidates, deliver, context) => {
-      if (chat.further?.[HINT] !== undefined || !candidates.some(takesHint))
+      if (chat.extras?.[HINT] !== undefined || !candidates.some(takesHint))
         return complete(chat, candidates, deliver, context);
       // With the key of system_fingerprint, hints are the same in all workers and after a restart.
       key ??= readKey?.(config.data_dir, diagnose) ?? randomBytes(32);
-      const further = { ...chat.further, [HINT]: hintOf(chat, context.account, key) };
-      return complete({ ...chat, further }, candidates, deliver, context);
+      const extras = { ...chat.extras, [HINT]: hintOf(chat, context.account, key) };
+      return complete({ ...chat, extras }, candidates, deliver, context);
     };
   });
 }

@@ -38,15 +38,15 @@ function withToolMarks(chat: ChatRequest): ChatRequest {
   return { ...chat, tools: marked };
 }
 
-/** Adds to the body the further fields that the provider accepts. */
-function withFurther(
+/** Adds to the body the extra fields that the provider accepts. */
+function withExtras(
   body: { readonly user?: unknown },
-  further: ChatRequest["further"],
+  extras: ChatRequest["extras"],
   takes: Traits["takes"],
 ): object {
-  if (!further) return body;
+  if (!extras) return body;
   const extended: { [name: string]: unknown } = { ...body };
-  for (const name of takes) extended[name] = further[name];
+  for (const name of takes) extended[name] = extras[name];
   // A provider with a field for it does not get it as `user` too.
   if (extended["safety_identifier"] === body.user) extended["user"] = undefined;
   return extended;
@@ -145,9 +145,9 @@ export const compatibleDialect: Dialect = {
     const documented = isPrefilled ? withMarkedPrefill(plain, target.traits) : plain;
     const body =
       tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };
-    const hint = cache_header && chat.further?.["prompt_cache_key"];
+    const hint = cache_header && chat.extras?.["prompt_cache_key"];
     const headers = hint ? { [cache_header]: headerText(String(hint)) } : {};
-    return { path: PATH, headers, body: withFurther(body, chat.further, takes) };
+    return { path: PATH, headers, body: withExtras(body, chat.extras, takes) };
   },
   isReply(json) {
     const choice = choiceIn(json);

@@ -90,7 +90,7 @@ export function createToolCallReader() {
     }
     if (call.name === undefined) {
       if (nameless > MAX_NAMELESS || call.held.length > MAX_HELD_CHARS)
-        throw new ProviderError("upstream_error", "too much without a call's name");
+        throw new ProviderError("upstream_error", "too much data before the name of a tool call");
     } else if (call.held !== "") {
       parts.push({ type: "tool_arguments", call: call.index, text: call.held });
       call.held = "";

@@ -3,11 +3,11 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { lacking } from "../../routing/capabilities/index.ts";
+import { findLack } from "../../routing/capabilities/index.ts";
 import { refusal } from "../provider-words/index.ts";
 import { createConverseDecoder, messageIn } from "./decoder.ts";
 import { eventStream } from "./event-stream.ts";
-import { mediaLack } from "../turns/index.ts";
+import { findMediaLack } from "../turns/index.ts";
 import { requestBody, typeRule } from "./request.ts";
 
 export const converseDialect: Dialect = {
@@ -35,5 +35,5 @@ export function install(gateway: Installer): void {
     mediaRules: "anthropic",
     create: () => converseDialect,
   });
-  gateway.on(lacking, mediaLack("converse", typeRule));
+  gateway.on(findLack, findMediaLack("converse", typeRule));
 }

@@ -7,8 +7,8 @@ import {
   type CredentialServices,
   type CredentialType,
   type Lease,
-  machineToken,
-  postedToken,
+  localToken,
+  remoteToken,
   serviceAddress,
 } from "../token-services/index.ts";
 
@@ -36,7 +36,7 @@ const check = ({ credential, env }: CheckContext) =>
       const application = ["tenant_id", "client_id", "client_secret"] as const;
       const missing = application.find((name) => settings[name] === undefined);
       if (missing !== undefined && (tenant_id ?? client_secret) !== undefined)
-        fail("missing_required_parameter", "is required beside the others of an application", [
+        fail("missing_required_parameter", "is required with the others of an application", [
           missing,
         ]);
       const { AZURE_AUTHORITY_HOST: authority, IDENTITY_ENDPOINT, IDENTITY_HEADER } = env;
@@ -67,7 +67,7 @@ function tokenOfApplication(
 ): Promise<Lease<string>> {
   const address = `${authority}/${encodeURIComponent(tenant_id)}/oauth2/v2.0/token`;
   const fields = { grant_type: "client_credentials", client_id, client_secret, scope };
-  return postedToken(["Entra", address], fields, services);
+  return remoteToken(["Entra", address], fields, services);
 }
 
 /** Asks App Service if the environment has its address, otherwise the metadata service. */
@@ -82,11 +82,11 @@ function tokenOfMachine(
     ...(client_id !== undefined && { client_id }),
   });
   if (isAppService)
-    return machineToken(
+    return localToken(
       ["App Service", `${address}?${query}`],
       { "X-IDENTITY-HEADER": secret },
       services,
     );
   const path = `${endpoint ?? METADATA}/metadata/identity/oauth2/token?${query}`;
-  return machineToken(["the metadata service", path], { Metadata: "true" }, services);
+  return localToken(["the metadata service", path], { Metadata: "true" }, services);
 }

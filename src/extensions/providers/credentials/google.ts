@@ -16,8 +16,8 @@ import {
   bearerCredentials,
   type CredentialType,
   isSafeAddress,
-  machineToken,
-  postedToken,
+  localToken,
+  remoteToken,
   serviceAddress,
 } from "../token-services/index.ts";
 
@@ -64,7 +64,7 @@ export const google: CredentialType<Infer<ReturnType<typeof check>>> = {
   create: ({ scope, endpoint, account, metadata }, services) =>
     bearerCredentials(() => {
       if (!account)
-        return machineToken(
+        return localToken(
           ["the metadata service", `${metadata}${TOKEN_PATH}`],
           { "Metadata-Flavor": "Google" },
           services,
@@ -74,7 +74,7 @@ export const google: CredentialType<Infer<ReturnType<typeof check>>> = {
         assertion: assertionOf(account, scope, Math.floor(services.clock.now() / 1000)),
       };
       const service = ["Google's token service", endpoint ?? account.tokenUri] as const;
-      return postedToken(service, fields, services);
+      return remoteToken(service, fields, services);
     }, services),
 };
 

@@ -74,5 +74,5 @@ const issuesOf = (json: unknown): readonly ValidationIssue[] =>
     const isAmazon = asObject(provider["credentials"])["type"] === "aws";
     const isReportedAlready = provider["vendor"] === "bedrock" && !isStated("base_url");
     if (!isAmazon || isStated("region") || isReportedAlready) return [];
-    return [invalid([...path, "region"], "is required for credentials of Amazon")];
+    return [invalid([...path, "region"], "is required for AWS credentials")];
   });

@@ -6,8 +6,8 @@ import { serverSentEvents } from "../../../core/http/event-reader.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
 import { candidateIn, createGeminiDecoder, isBlocked } from "./decoder.ts";
 import { refusal } from "../provider-words/index.ts";
-import { lacking } from "../../routing/capabilities/index.ts";
-import { mediaLack, modelStore, scopedStore, type SignatureStore } from "../turns/index.ts";
+import { findLack } from "../../routing/capabilities/index.ts";
+import { findMediaLack, modelStore, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { requestBody } from "./request.ts";
 
 export const createGeminiDialect = (signatures: SignatureStore): Dialect => ({
@@ -34,5 +34,5 @@ export function install(gateway: Installer): void {
     mediaRules: "gemini",
     create: (scope) => createGeminiDialect(scopedStore("gemini", scope)),
   });
-  gateway.on(lacking, mediaLack("gemini"));
+  gateway.on(findLack, findMediaLack("gemini"));
 }

@@ -19,7 +19,7 @@ import {
 } from "../../../core/schema/checker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import { gatesFor, serveGates } from "../../routing/gates/index.ts";
-import { sharedRests } from "../../routing/rests/index.ts";
+import { sharedPauses } from "../../routing/pauses/index.ts";
 import { once } from "../../scale/installation/index.ts";
 import { createKeyPool, endOf, type KeyPool, type TakenKey } from "./pool.ts";
 
@@ -44,7 +44,7 @@ const apiKeys = defineSetting("providers.*.api_keys", undefined, (context) =>
   array(keyCheck(context), { min: 1 }),
 );
 
-/** Distinguishes the gates and rests of keys from those of other extensions. */
+/** Distinguishes the gates and pauses of keys from those of other extensions. */
 const SUBJECT = "key-pool";
 
 export const settings = [apiKeys];
@@ -52,7 +52,7 @@ export const settings = [apiKeys];
 export function install(gateway: Installer): void {
   gateway.around((context) => {
     const poolOf = createPools(context);
-    context.on("report", () => restsIn(context.current().config, poolOf));
+    context.on("report", () => pausesIn(context.current().config, poolOf));
     return withPools(poolOf);
   });
   gateway.on(once, (host) => serveGates(SUBJECT, host));
@@ -66,11 +66,11 @@ export function install(gateway: Installer): void {
   gateway.on(moments.secrets, ({ providers }) =>
     [...providers.values()].flatMap((row) => (apiKeys.of(row) ?? []).map(({ key }) => key)),
   );
-  gateway.on(moments.status, (reports) => ({ provider_keys: longestRests(reports) }));
+  gateway.on(moments.status, (reports) => ({ provider_keys: longestPauses(reports) }));
 }
 
-/** By the name of a provider, and then by the end of a key: its rest in milliseconds. */
-type Rests = Readonly<Record<string, Readonly<Record<string, number>>>>;
+/** By the name of a provider, and then by the end of a key: its pause in milliseconds. */
+type Pauses = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 /** Finds the pool of a provider. Undefined: its row has no `api_keys`. */
 type PoolOf = (config: RoutingSettings, provider: string) => KeyPool | undefined;
@@ -79,7 +79,7 @@ type PoolOf = (config: RoutingSettings, provider: string) => KeyPool | undefined
 function createPools(context: GatewayContext): PoolOf {
   const services = {
     gates: gatesFor(context, SUBJECT),
-    restOf: sharedRests(context, SUBJECT),
+    pauseOf: sharedPauses(context, SUBJECT),
   };
   const byRow = new WeakMap<object, KeyPool>();
   return ({ providers }, name) => {
@@ -209,25 +209,25 @@ const withKey = (model: Model, key: string): Model => {
   return { ...model, provider: { ...provider, headers } };
 };
 
-/** How long the keys of each provider rest, for any of its models. */
-const restsIn = (config: Config, poolOf: PoolOf): Rests =>
+/** How long the keys of each provider are paused, for any of its models. */
+const pausesIn = (config: Config, poolOf: PoolOf): Pauses =>
   Object.fromEntries(
     [...config.providers.keys()].flatMap((name) => {
       const models = [...config.models].filter(([, { provider }]) => provider === name);
       const pool = poolOf(config, name);
-      return pool ? [[name, pool.rests(models.map(([model]) => model))]] : [];
+      return pool ? [[name, pool.pauses(models.map(([model]) => model))]] : [];
     }),
   );
 
-/** The longest rest of each key in any process. */
-function longestRests(reports: readonly unknown[]): Rests {
+/** The longest pause of each key in any process. */
+function longestPauses(reports: readonly unknown[]): Pauses {
   // Without a prototype: a provider may be called `__proto__` or `constructor`.
   const all: Record<string, Record<string, number>> = Object.create(null);
-  for (const report of reports as readonly Rests[])
-    for (const [provider, rests] of Object.entries(report)) {
+  for (const report of reports as readonly Pauses[])
+    for (const [provider, keys] of Object.entries(report)) {
       const longest = all[provider] ?? {};
       all[provider] = longest;
-      for (const [end, ms] of Object.entries(rests)) longest[end] = Math.max(longest[end] ?? 0, ms);
+      for (const [end, ms] of Object.entries(keys)) longest[end] = Math.max(longest[end] ?? 0, ms);
     }
   return all;
 }

@@ -1,8 +1,8 @@
 // The keys of one provider: chooses a key for a request, and pauses keys that failed.
 import { sha256 } from "../../../core/hash.ts";
 import type { Gates, Permit } from "../../routing/gates/index.ts";
-import type { Rest } from "../../routing/rests/index.ts";
-import { drawn } from "../../routing/weights/index.ts";
+import type { Pause } from "../../routing/pauses/index.ts";
+import { pickWeighted } from "../../routing/weights/index.ts";
 
 /** A key of a provider as its row states it. */
 export interface PoolKey {
@@ -41,17 +41,17 @@ export interface KeyPool {
   /** Whether all keys pause because the provider refuses them, for all models or for this one. */
   isRefused(model: string): boolean;
   /**
-   * The longest rest of each key for any of these models in milliseconds, by the key's end. Of keys
-   * that end alike, the second is called `end (2)`.
+   * The longest pause of each key for any of these models in milliseconds, by the key's end. Of
+   * keys that end alike, the second is called `end (2)`.
    */
-  rests(models: readonly string[]): Readonly<Record<string, number>>;
+  pauses(models: readonly string[]): Readonly<Record<string, number>>;
 }
 
 export interface PoolServices {
   /** For keys with an rpm or a tpm. */
   readonly gates: Gates;
-  /** Finds the rest with this name. */
-  readonly restOf: (name: string) => Rest;
+  /** Finds the pause with this name. */
+  readonly pauseOf: (name: string) => Pause;
   /** From 0 to less than 1. Absent: Math.random. */
   readonly random?: () => number;
 }
@@ -66,7 +66,7 @@ const REFUSED_MS = 60_000;
 export function createKeyPool(
   provider: string,
   keys: readonly PoolKey[],
-  { gates, restOf, random = Math.random }: PoolServices,
+  { gates, pauseOf, random = Math.random }: PoolServices,
 ): KeyPool {
   const ends = keys.map(({ key }) => endOf(key));
   const states = keys.map(({ rpm, tpm, ...row }, at) => {
@@ -80,9 +80,9 @@ export function createKeyPool(
       end,
       label: alike > 0 ? `${end} (${alike + 1})` : end,
       gate: isBounded ? gates.of(name, { rpm, tpm }) : undefined,
-      refusal: restOf(name),
-      refusalFor: (model: string) => restOf(`${name} refused for ${model}`),
-      exhaustion: (model: string) => restOf(`${name} for ${model}`),
+      refusal: pauseOf(name),
+      refusalFor: (model: string) => pauseOf(`${name} refused for ${model}`),
+      exhaustion: (model: string) => pauseOf(`${name} for ${model}`),
     };
   });
   type State = (typeof states)[number];
@@ -90,7 +90,7 @@ export function createKeyPool(
   const refusedFor = ({ refusal, refusalFor }: State, model: string): number =>
     Math.max(refusal.left(), refusalFor(model).left());
 
-  const restFor = (state: State, model: string): number =>
+  const pauseFor = (state: State, model: string): number =>
     Math.max(refusedFor(state, model), state.exhaustion(model).left());
 
   function taken(
@@ -110,10 +110,10 @@ export function createKeyPool(
 
   return {
     async take(model, tried) {
-      const waits = states.map((state) => restFor(state, model)).filter((rest) => rest > 0);
-      let usable = states.filter((state) => !tried.has(state.key) && restFor(state, model) === 0);
+      const waits = states.map((state) => pauseFor(state, model)).filter((ms) => ms > 0);
+      let usable = states.filter((state) => !tried.has(state.key) && pauseFor(state, model) === 0);
       for (;;) {
-        const chosen = drawn(usable, ({ weight }) => weight, random());
+        const chosen = pickWeighted(usable, ({ weight }) => weight, random());
         if (!chosen) return waits.length > 0 ? Math.min(...waits) : 0;
         const entered = await chosen.gate?.enter({ account: "", waitMs: 0 });
         if (typeof entered !== "number") return taken(chosen, model, entered);
@@ -122,13 +122,13 @@ export function createKeyPool(
       }
     },
     hasOther: (model, tried) =>
-      states.some((state) => !tried.has(state.key) && restFor(state, model) === 0),
+      states.some((state) => !tried.has(state.key) && pauseFor(state, model) === 0),
     isRefused: (model) => states.every((state) => refusedFor(state, model) > 0),
-    rests: (models) =>
+    pauses: (models) =>
       Object.fromEntries(
         states.map((state) => [
           state.label,
-          Math.round(Math.max(0, ...models.map((model) => restFor(state, model)))),
+          Math.round(Math.max(0, ...models.map((model) => pauseFor(state, model)))),
         ]),
       ),
   };

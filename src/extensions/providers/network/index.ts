@@ -197,5 +197,5 @@ const issuesIn = (json: unknown): readonly ValidationIssue[] =>
     const [hasCert, hasKey] = [cert_file, key_file].map((file) => (file ?? null) !== null);
     if (hasCert === hasKey) return [];
     const missing = hasKey ? "cert_file" : "key_file";
-    return [invalid(["providers", name, missing], "is required beside the other of the pair")];
+    return [invalid(["providers", name, missing], "is required with the other one of the pair")];
   });

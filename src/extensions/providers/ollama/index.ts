@@ -4,11 +4,11 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { lacking } from "../../routing/capabilities/index.ts";
+import { findLack } from "../../routing/capabilities/index.ts";
 import { refusal } from "../provider-words/index.ts";
 import { createOllamaDecoder } from "./decoder.ts";
 import { jsonLines } from "./json-lines.ts";
-import { mediaLack } from "../turns/index.ts";
+import { findMediaLack } from "../turns/index.ts";
 import { imageRule, requestBody } from "./request.ts";
 
 const PATH = "/api/chat";
@@ -29,5 +29,5 @@ export function install(gateway: Installer): void {
     mediaRules: "openai",
     create: () => ollamaDialect,
   });
-  gateway.on(lacking, mediaLack("ollama", imageRule));
+  gateway.on(findLack, findMediaLack("ollama", imageRule));
 }

@@ -4,7 +4,7 @@
 // for speed: one is made for every request, and closures took some microseconds more.
 import type { Socket } from "node:net";
 import type {
-  PassedBody,
+  PushBody,
   TakePiece,
   UpstreamRequest,
   UpstreamResponse,
@@ -26,7 +26,7 @@ interface Reader extends Settle<void> {
 }
 
 /** The body has one reader. It gets the bytes that arrived while it had no room as one piece. */
-export class Exchange implements PassedBody {
+export class Exchange implements PushBody {
   /** The request. The connection removes it when it sends it. */
   bytes: Buffer | undefined;
   /** How long a new connection may take to be established, in milliseconds. */

@@ -8,13 +8,13 @@ export type {
   Headers,
   OutgoingRequest,
 } from "./credentials.ts";
-export { createRenewing, type Lease } from "./renewing.ts";
+export { createLeaseCache, type Lease } from "./lease-cache.ts";
 export {
-  askMachine,
+  callLocal,
   bearerCredentials,
   isSafeAddress,
-  machineToken,
-  postedToken,
+  localToken,
+  remoteToken,
   postForm,
   reportFailure,
   serviceAddress,

@@ -7,7 +7,7 @@ import { fail, refine } from "../../../core/schema/checker.ts";
 import { readAll } from "../../../core/upstream/body.ts";
 import { url } from "../../../config/fields.ts";
 import type { Credentials, CredentialServices, Headers } from "./credentials.ts";
-import { createRenewing, type Lease } from "./renewing.ts";
+import { createLeaseCache, type Lease } from "./lease-cache.ts";
 
 /** A token service that has not answered within this time counts as unreachable. */
 const DEADLINE_MS = 10_000;
@@ -87,7 +87,7 @@ export const postForm = (
   });
 
 /** Calls a service of this machine, without a proxy. */
-export const askMachine = (
+export const callLocal = (
   service: TokenService,
   headers: Headers,
   clock: Clock,
@@ -116,7 +116,7 @@ function tokenIn(service: string, answer: ServiceAnswer, now: number): Lease<str
 }
 
 /** Gets a bearer token from a service on the internet. Rejects as tokenIn() throws. */
-export async function postedToken(
+export async function remoteToken(
   service: TokenService,
   fields: Readonly<Record<string, string>>,
   services: CredentialServices,
@@ -126,13 +126,13 @@ export async function postedToken(
 }
 
 /** Gets a bearer token from a service of this machine. Rejects as tokenIn() throws. */
-export async function machineToken(
+export async function localToken(
   service: TokenService,
   headers: Headers,
   { clock }: CredentialServices,
 ): Promise<Lease<string>> {
   const now = clock.now();
-  return tokenIn(service[0], await askMachine(service, headers, clock), now);
+  return tokenIn(service[0], await callLocal(service, headers, clock), now);
 }
 
 /** Returns the function that reports to the operator that no token could be obtained. */
@@ -148,7 +148,7 @@ export function bearerCredentials(
   obtain: () => Promise<Lease<string>>,
   services: CredentialServices,
 ): Credentials {
-  const token = createRenewing(obtain, services.clock, reportFailure(services));
+  const token = createLeaseCache(obtain, services.clock, reportFailure(services));
   const headers = (value: string) => ({ Authorization: `Bearer ${value}` });
   return {
     headersFor() {

@@ -3,7 +3,7 @@ import type { MediaPart, Message } from "../../../core/openai/request.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
 import { asString } from "../../../core/schema/untrusted-json.ts";
 
-import type { LackOf } from "../../routing/capabilities/index.ts";
+import type { FindLack } from "../../routing/capabilities/index.ts";
 
 export interface Media {
   readonly url: string;
@@ -20,11 +20,11 @@ export interface Media {
 export type MediaRule = (part: MediaPart, media: Media) => string | undefined;
 
 /**
- * A listener of the moment `lacking`, for the format `dialect`: drops candidates that do not accept
- * the media of a request. `rule` absent: they accept all that can be read.
+ * A listener of the moment `findLack`, for the format `dialect`: drops candidates that do not
+ * accept the media of a request. `rule` absent: they accept all that can be read.
  */
-export const mediaLack =
-  (dialect: string, rule?: MediaRule): LackOf =>
+export const findMediaLack =
+  (dialect: string, rule?: MediaRule): FindLack =>
   ({ provider }, { messages, native, clientPath = (path) => [...path] }) => {
     // A native request passes unchanged.
     if (provider.dialect !== dialect || native?.dialect === dialect) return undefined;

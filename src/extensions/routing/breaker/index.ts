@@ -7,20 +7,20 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { ProviderAnswer } from "../../../core/providers/provider-error.ts";
 import type { Breaker, Pass } from "../../../core/routing/breaker.ts";
-import { sharedRests, type Rest } from "../rests/index.ts";
+import { sharedPauses, type Pause } from "../pauses/index.ts";
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.breaker, (context) => {
-    const restOf = sharedRests(context, "breaker");
-    return (identity) => createBreaker(context.clock, restOf(identity));
+    const pauseOf = sharedPauses(context, "breaker");
+    return (identity) => createBreaker(context.clock, pauseOf(identity));
   });
 }
 
 /** The retry time that other clients get during a probe, because its duration is unknown. */
 const PROBE_RETRY_MS = 1_000;
 
-/** Creates a closed breaker. `rest`: the pauses that the model's provider asks for. */
-export function createBreaker(clock: Clock, rest: Rest): Breaker {
+/** Creates a closed breaker. `pauses`: those that the model's provider asks for. */
+export function createBreaker(clock: Clock, pause: Pause): Breaker {
   let failures = 0; // in a row
   let openedAt: number | undefined; // undefined: closed
   let isProbing = false;
@@ -57,7 +57,7 @@ export function createBreaker(clock: Clock, rest: Rest): Breaker {
       if (openings !== openingsBefore) return;
       const { retryAfterMs = 0 } = error.detail;
       if (error.code === "model_overloaded" && retryAfterMs > 0) {
-        rest.begin(retryAfterMs);
+        pause.begin(retryAfterMs);
         isProbing = false;
         return;
       }
@@ -73,7 +73,7 @@ export function createBreaker(clock: Clock, rest: Rest): Breaker {
 
   return {
     enter(settings) {
-      if (rest.left() > 0) return undefined;
+      if (pause.left() > 0) return undefined;
       if (openedAt !== undefined) {
         if (isProbing || clock.monotonic() < openedAt + settings.cooldown_ms) return undefined;
         isProbing = true;
@@ -81,10 +81,10 @@ export function createBreaker(clock: Clock, rest: Rest): Breaker {
       return createPass(openings, settings.failures);
     },
     status({ cooldown_ms }) {
-      const pause = rest.left();
+      const pauseMs = pause.left();
       if (openedAt === undefined)
-        return { state: "closed", failures, retryMs: pause, lastFault, lastAnswer };
-      const least = isProbing ? PROBE_RETRY_MS : pause;
+        return { state: "closed", failures, retryMs: pauseMs, lastFault, lastAnswer };
+      const least = isProbing ? PROBE_RETRY_MS : pauseMs;
       const retryMs = Math.max(least, openedAt + cooldown_ms - clock.monotonic());
       return { state: isProbing ? "probing" : "open", failures, retryMs, lastFault, lastAnswer };
     },

@@ -5,28 +5,28 @@ import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Capable, Model } from "../../../core/routing/model.ts";
 import { fail } from "../../../core/schema/checker.ts";
-import { requirementsOf, type LackOf, type Requirement } from "./requirements.ts";
+import { requirementsOf, type FindLack, type Requirement } from "./requirements.ts";
 
-export type { LackOf } from "./requirements.ts";
+export type { FindLack } from "./requirements.ts";
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.capable, (installed) => {
-    const lackings = installed.listeners(lacking).map(({ call }) => call);
+    const lackings = installed.listeners(findLack).map(({ call }) => call);
     return (models, chat, config) =>
       installed
-        .listeners(adapted)
+        .listeners(adaptModels)
         .reduce((left, { call }) => call(left, chat, config), capable(models, chat, lackings));
   });
 }
 
 /** Listeners get the models that can serve a request, and may return some of them adapted to it. */
-export const adapted = moment<Capable>("adapted");
+export const adaptModels = moment<Capable>("adaptModels");
 
 /**
  * What a model lacks because of its format, which only the format's extension knows. A listener
  * returns undefined if the model lacks nothing or has another format.
  */
-export const lacking = moment<LackOf>("lacking");
+export const findLack = moment<FindLack>("findLack");
 
 /**
  * The models that meet all requirements of the request. If no model does, throws a ValidationError
@@ -36,7 +36,7 @@ export const lacking = moment<LackOf>("lacking");
 export function capable(
   models: readonly Model[],
   chat: ChatRequest,
-  lackings: readonly LackOf[] = [],
+  lackings: readonly FindLack[] = [],
 ): readonly Model[] {
   const ofFormats: Requirement = (model) => lackings.flatMap((call) => call(model, chat) ?? [])[0];
   const ofModels = requirementsOf(chat);

@@ -16,7 +16,7 @@ interface Lack {
 type CheckedModel = Pick<Model, "traits" | "provider">;
 
 /** What this model lacks for a request. Undefined: it has all that the request needs. */
-export type LackOf = (model: CheckedModel, chat: ChatRequest) => Lack | undefined;
+export type FindLack = (model: CheckedModel, chat: ChatRequest) => Lack | undefined;
 
 /** One requirement of a request: what a model lacks for it. Undefined: the model meets it. */
 export type Requirement = (model: CheckedModel) => Lack | undefined;

@@ -9,16 +9,16 @@ import type { Attempt } from "../../../core/routing/attempt.ts";
 import type { FailedAttempt } from "../../../core/routing/failure.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model, Provider } from "../../../core/routing/model.ts";
-import { adapted } from "../capabilities/index.ts";
+import { adaptModels } from "../capabilities/index.ts";
 
 /** The limit of a reply is never lowered below this, in tokens: the estimate may be too high. */
 const LEAST_OUTPUT = 256;
 
-/** Conversations whose candidates were already selected at `adapted`, to save a second estimate. */
+/** Conversations whose candidates were selected at `adaptModels`, to save a second estimate. */
 const decided = new WeakSet<ChatRequest["messages"]>();
 
 export function install(gateway: Installer): void {
-  gateway.on(adapted, (models, chat) => {
+  gateway.on(adaptModels, (models, chat) => {
     decided.add(chat.messages);
     return withRoom(models, chat);
   });

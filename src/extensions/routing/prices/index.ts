@@ -15,7 +15,7 @@ import type { Model, RoutingSettings } from "../../../core/routing/model.ts";
 import { array, fail, optional, record, refine } from "../../../core/schema/checker.ts";
 import type { ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
-import { adapted } from "../capabilities/index.ts";
+import { adaptModels } from "../capabilities/index.ts";
 
 /** The price of requests whose prompt has more than `above_tokens` tokens, cached ones included. */
 interface LongPrompts {
@@ -60,7 +60,7 @@ const tiers = defineSetting("models.*.service_tiers", undefined, () => record(ti
 export const settings = [longPrompts, tiers];
 
 export function install(gateway: Installer): void {
-  gateway.on(adapted, withPrices);
+  gateway.on(adaptModels, withPrices);
   gateway.on(configMoments.issues, issuesIn);
 }
 
@@ -69,7 +69,7 @@ const issuesIn = (json: unknown): ValidationIssue[] =>
   Object.entries(asObject(asObject(json)["models"])).flatMap(([name, model]) => {
     const { price, long_prompts, service_tiers } = asObject(model);
     if (price != null || (long_prompts ?? service_tiers) == null) return [];
-    return [invalid(["models", name, "price"], "is required beside long_prompts or service_tiers")];
+    return [invalid(["models", name, "price"], "is required with long_prompts or service_tiers")];
   });
 
 /** Adapts the models that have a price for long prompts, or for the tier that the request names. */
@@ -78,7 +78,7 @@ function withPrices(
   chat: ChatRequest,
   config: RoutingSettings,
 ): readonly Model[] {
-  const service_tier = asString(chat.further?.["service_tier"]);
+  const service_tier = asString(chat.extras?.["service_tier"]);
   return models.map((model) => {
     const asked = service_tier ?? speedOf(chat, model) ?? "";
     const row = config.models.get(model.name);

@@ -4,14 +4,14 @@
 import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
 import { formatMoney } from "../../../core/ledger/price.ts";
 import { makeUsage, type Usage } from "../../../core/openai/usage.ts";
-import type { CompletionFailed, RequestProgress } from "../../../core/routing/fallback.ts";
+import type { CompletionError, RequestProgress } from "../../../core/routing/fallback.ts";
 
 /** One pass over the candidates. */
 export interface Leg {
   /** Its result. Usage and cost are 0 if it is not billed. */
   readonly progress: RequestProgress;
   /** The error that ended it. Absent: it finished the reply. */
-  readonly failure?: CompletionFailed;
+  readonly failure?: CompletionError;
 }
 
 const isBilled = ({ progress }: Leg): boolean => progress.reading.source !== "none";

@@ -18,7 +18,7 @@ import type { ChatRequest } from "../../../core/openai/request.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { RequestContext } from "../../../core/routing/attempt.ts";
 import { errorFields } from "../../../core/routing/failure.ts";
-import { CompletionFailed, type Complete, type Deliver } from "../../../core/routing/fallback.ts";
+import { CompletionError, type Complete, type Deliver } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { asArray } from "../../../core/schema/untrusted-json.ts";
 import { continueAttempt, supportsPrefill, withPrefill } from "./continue.ts";
@@ -85,9 +85,9 @@ function recordShown({ native, showThinking, wantsThinking }: ChatRequest, deliv
   return { deliver: recordAndDeliver, text: () => shown };
 }
 
-/** Makes the leg of a failed completion. Throws errors that are not a CompletionFailed. */
+/** Makes the leg of a failed completion. Throws errors that are not a CompletionError. */
 function failedLeg(failure: unknown): Leg {
-  if (!(failure instanceof CompletionFailed)) throw failure;
+  if (!(failure instanceof CompletionError)) throw failure;
   return { progress: failure.progress, failure };
 }
 
@@ -96,7 +96,7 @@ const tokensOf = (legs: readonly Leg[]): number =>
   legs.reduce((sum, { progress }) => sum + progress.reading.usage.completion_tokens, 0);
 
 /** Whether the stream broke by the provider's fault after it had begun. */
-const isBreak = ({ progress, error }: CompletionFailed, { cancel }: RequestContext): boolean =>
+const isBreak = ({ progress, error }: CompletionError, { cancel }: RequestContext): boolean =>
   progress.begunAt !== undefined &&
   !cancel.aborted &&
   error instanceof ProviderError &&
@@ -110,7 +110,7 @@ const isContinuable = ({ logprobs, response_format, messages }: ChatRequest): bo
   !logprobs && !response_format && messages.at(-1)?.role !== "assistant";
 
 /** Logs the error that broke a stream, or a continuation, after it had begun. */
-function report({ progress, error }: CompletionFailed, context: RequestContext): void {
+function report({ progress, error }: CompletionError, context: RequestContext): void {
   if (progress.begunAt === undefined || context.cancel.aborted) return;
   if (error instanceof ProviderError)
     context.report("reply_broken", progress.model, errorFields(error));
@@ -121,15 +121,15 @@ function report({ progress, error }: CompletionFailed, context: RequestContext):
  * streaming then, and its price. After a cancellation it is the last error, and if the client left
  * while a continuation was streaming, the outcome is "continued".
  */
-function finalFailure(legs: readonly Leg[], { cancel }: RequestContext): CompletionFailed {
+function finalFailure(legs: readonly Leg[], { cancel }: RequestContext): CompletionError {
   const first = legs[0]!;
   const last = legs.at(-1)!;
   if (cancel.aborted) {
     const wasContinued = last.progress.begunAt !== undefined && cancel.reason instanceof ClientGone;
     const progress = progressOf(legs, wasContinued ? "continued" : "failed");
-    return new CompletionFailed(progress, last.failure!.error);
+    return new CompletionError(progress, last.failure!.error);
   }
   const { model, price } = first.progress;
   const progress = { ...progressOf(legs, "failed"), model, price };
-  return new CompletionFailed(progress, first.failure!.error);
+  return new CompletionError(progress, first.failure!.error);
 }

@@ -9,7 +9,7 @@ import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { record, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
-import { drawn } from "../weights/index.ts";
+import { pickWeighted } from "../weights/index.ts";
 
 /** Weights by model name. A model that is absent, or has the weight 0, is only a fallback. */
 type Weights = ReadonlyMap<string, number>;
@@ -47,7 +47,7 @@ export const splitting =
  */
 function withDrawn(candidates: readonly Model[], split: Weights, random: number): readonly Model[] {
   const able = candidates.filter((model) => model.status().retryMs === 0);
-  const first = drawn(able, ({ name }) => split.get(name) ?? 0, random);
+  const first = pickWeighted(able, ({ name }) => split.get(name) ?? 0, random);
   return first ? [first, ...candidates.filter((model) => model !== first)] : candidates;
 }
 

@@ -6,7 +6,7 @@ import { defineSetting } from "../../../config/setting.ts";
 import type { Complete, RequestProgress } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { boolean } from "../../../core/schema/checker.ts";
-import { beginningsOf } from "./beginnings.ts";
+import { prefixHashes } from "./prefixes.ts";
 
 const NOTE =
   "Sticky: a conversation stays with the model that served its last turn while that model is " +
@@ -20,23 +20,23 @@ export function install(gateway: Installer): void {
   // Conversations must be recognized by the messages that the client sent, without the beginning of
   // an answer that `recovery` adds.
   const outside = ["recovery"];
-  gateway.around(createStaying, { outside });
+  gateway.around(createStickyRouting, { outside });
   gateway.on(configMoments.notes, (alias) => (sticky.of(alias) ? [NOTE] : []));
 }
 
 /** If the alias is sticky, puts the candidate first that served the conversation's last turn. */
-export function createStaying(): (complete: Complete) => Complete {
-  /** The name of the model that served a request, by the longest beginning of that request. */
+export function createStickyRouting(): (complete: Complete) => Complete {
+  /** The name of the model that served a request, by the longest prefix of that request. */
   const served = createMemory();
   return (complete) => async (chat, candidates, deliver, context) => {
     if (!sticky.of(context.config.aliases.get(chat.model)))
       return complete(chat, candidates, deliver, context);
-    const beginnings = beginningsOf(chat, context.account);
-    const last = beginnings.map(served.get).find((name) => name !== undefined);
+    const prefixes = prefixHashes(chat, context.account);
+    const last = prefixes.map(served.get).find((name) => name !== undefined);
     const ordered = withFirst(candidates, last);
     const progress = await complete(chat, ordered, deliver, context);
     const { name } = progress.model;
-    served.set(beginnings[0]!, name);
+    served.set(prefixes[0]!, name);
     return name === last ? withNote(progress, `sticky: stayed with ${name}`) : progress;
   };
 }
@@ -53,10 +53,10 @@ function withFirst(candidates: readonly Model[], name: string | undefined): read
   return [last, ...candidates.filter((model) => model !== last)];
 }
 
-/** The most beginnings that a process remembers. Without a bound, memory would grow for months. */
+/** The most prefixes that a process remembers. Without a bound, memory would grow for months. */
 const MAX_ENTRIES = 100_000;
 
-/** Remembers which model served which beginning: at most `maxEntries`, the last used ones. */
+/** Remembers which model served which prefix: at most `maxEntries`, the last used ones. */
 export function createMemory(maxEntries = MAX_ENTRIES) {
   const entries = new Map<string, string>(); // in the order of their last use
 

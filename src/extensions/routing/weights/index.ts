@@ -4,7 +4,7 @@
  * Draws an item, with a probability proportional to its weight. `random`: from 0 to less than 1.
  * Undefined: there is no item, or all weights are 0.
  */
-export function drawn<T>(
+export function pickWeighted<T>(
   items: readonly T[],
   weightOf: (item: T) => number,
   random: number,

@@ -8,7 +8,7 @@ import type { Report } from "../../../core/extension/places.ts";
 import type { Logs } from "../../../core/logs.ts";
 import type { ConfigMessage, FirstProcessMessage, WorkerMessage } from "./worker.ts";
 import { readLines } from "./output.ts";
-import { closeUnacknowledged } from "./untaken.ts";
+import { closeUnacknowledged } from "./unacknowledged.ts";
 
 /** How long to wait before replacing a worker that never listened, in milliseconds. */
 const RETRY_MS = 1_000;

@@ -5,7 +5,7 @@ import type { BigIntStats } from "node:fs";
 import { stat } from "node:fs/promises";
 import {
   MAX_CONFIG_BYTES,
-  readRegularFileLater,
+  readRegularFileAsync,
   whyUnreadable,
   type FileContent,
 } from "../../../config/regular-file.ts";
@@ -71,7 +71,7 @@ export function watchFile(
         settled = false;
       }
       if (settled) return undefined;
-      const content = await readRegularFileLater(file, maxBytes);
+      const content = await readRegularFileAsync(file, maxBytes);
       settled = now - unchangedSince > SETTLED_MS;
       return remember(content.digest) ? content : undefined;
     } catch (error) {

@@ -122,7 +122,7 @@ export function openStoredScript(
   function failed({ message }: Error, of: Client): void {
     if (of !== client) return;
     const now = performance.now();
-    const detail = `${consequence} until the store can be asked: ${message}`;
+    const detail = `${consequence} until the store can be reached: ${message}`;
     if (fault === null) {
       diagnose({ event: `${subject}_store_failed`, level: "error", detail });
       failedAt = now;

@@ -250,7 +250,7 @@ describe("messages", () => {
     const [three, six] = [thoughts, [...thoughts, ...thoughts]].map(
       (blocks) => [...stepsFor({ messages: called(blocks) })].length,
     );
-    assert.equal(six! - three!, 3, "each takes a step of its own");
+    assert.equal(six! - three!, 3, "one step each");
   });
 
   it("have results directly after their calls, whatever stands between them", () => {

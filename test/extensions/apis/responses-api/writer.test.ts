@@ -189,7 +189,7 @@ describe("a reply of the Responses API", () => {
     assert.deepEqual([found({}), found(shows)], [[], logprobs]);
     const bare: Part = { type: "text", text: "", logprobs };
     const items = outputOf([bare, ...call(0, "f", "{}"), bare], "tool_calls", shows);
-    assert.deepEqual(fieldsOf(items, "type"), ["function_call"], "no message is of them alone");
+    assert.deepEqual(fieldsOf(items, "type"), ["function_call"], "they alone make no message");
     const [halved] = outputOf([bare, ...parts], "stop", shows);
     assert.deepEqual(halved.content[0].logprobs, [...logprobs, ...logprobs], "half a character");
     // The bytes are a list even if the provider does not state them.

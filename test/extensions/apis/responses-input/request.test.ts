@@ -66,10 +66,10 @@ describe("a request of the Responses API", () => {
       safety_identifier: "me",
       service_tier: "flex",
     };
-    const { further, user } = read({ ...hints, text: { verbosity: "low" } }).chat;
+    const { extras, user } = read({ ...hints, text: { verbosity: "low" } }).chat;
     assert.equal(user, "me");
     const safety_identifier = pseudonymOf("me");
-    assert.deepEqual(further, { ...hints, safety_identifier, verbosity: "low" });
+    assert.deepEqual(extras, { ...hints, safety_identifier, verbosity: "low" });
     assert.equal(read({ ...hints, user: "u" }).chat.user, "u");
     const wrong = {
       prompt_cache_retention: "1h",
@@ -77,7 +77,7 @@ describe("a request of the Responses API", () => {
       service_tier: "",
       text: { verbosity: "loud" },
     };
-    const ignored = read({ ...wrong, prompt_cache_key: "x".repeat(65) }).chat.further ?? {};
+    const ignored = read({ ...wrong, prompt_cache_key: "x".repeat(65) }).chat.extras ?? {};
     assert.deepEqual(new Set(Object.values(ignored)), new Set([undefined]));
   });
 

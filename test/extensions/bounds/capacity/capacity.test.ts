@@ -7,7 +7,7 @@ import { describe, it, type TestContext } from "node:test";
 import tls from "node:tls";
 import type { Part } from "../../../../src/core/openai/parts.ts";
 import type { Complete } from "../../../../src/core/routing/fallback.ts";
-import { countingKept } from "../../../../src/extensions/bounds/capacity/kept.ts";
+import { countingKept } from "../../../../src/extensions/bounds/capacity/retained.ts";
 import { createCapacity } from "../../../../src/extensions/bounds/capacity/index.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { KEY, startWith, user } from "../../../support/gateway.ts";

@@ -159,7 +159,7 @@ it("max_in_flight is released at once by a rejected chat request whose response 
   await waitFor(() => gateway.gateway.report().inFlight === 2, "the refusal to wait");
   const answer = await within(gateway.chat(body), "a second stream to be let in");
   assert.equal(answer.status, 200);
-  assert.doesNotMatch(received(), /HTTP\/1\.1 400/, "the refusal waits");
+  assert.doesNotMatch(received(), /HTTP\/1\.1 400/, "the refusal waits its turn");
   finish();
   await answer.text();
 });

@@ -227,13 +227,13 @@ describe("what a provider says", () => {
     assertTold(told, { status: 500, message: SAID });
     const { model, outcome, ...rest } = told.attempts[1]!;
     assert.deepEqual([model, outcome], ["fine", "completed"]);
-    assert.deepEqual(Object.keys(rest), ["provider", "duration_ms"], "nothing of one that worked");
+    assert.deepEqual(Object.keys(rest), ["provider", "duration_ms"], "a success has no details");
   });
 
   it("is empty if a reply is unusable, and no part of that reply is shown", async (t) => {
     const told = await asked(t, status(200, { choices: [{ text: "the reply itself" }] }));
     assertTold(told, { status: 200 });
-    assert.equal(told.attempts[0]!["detail"], "the answer is not a reply");
+    assert.equal(told.attempts[0]!["detail"], "the response is not a completion");
     assert.doesNotMatch(JSON.stringify([told.log, told.attempts, told.breaker]), /itself/);
   });
 

@@ -100,15 +100,15 @@ describe("another certificate", () => {
     const first = await ask();
     assert.deepEqual([await shown(url), first[2]], [a, a]);
     exchange(next, files);
-    assert.equal(await shown(url), a, "not before it is told");
+    assert.equal(await shown(url), a, "unchanged until the reload");
     gateway.reload(config({ tls: files }));
     assert.equal(await shown(url), b);
-    assert.deepEqual(await ask(), first, "on its connection, with the certificate that it knows");
+    assert.deepEqual(await ask(), first, "an open connection keeps its certificate");
     gateway.reload(config({ tls: third }));
     assert.equal(await shown(url), c);
     assert.deepEqual(await ask(), first);
     gateway.reload(config({}));
-    assert.equal(await shown(url), c, "whether there is TLS is settled at start");
+    assert.equal(await shown(url), c, "TLS cannot be switched off by a reload");
     assert.deepEqual(await ask(), first);
   });
 

@@ -165,8 +165,8 @@ describe("billing statement", { concurrency: 2 }, () => {
   it("has one format, and can only be sealed with seals enabled", async () => {
     for (const [more, words] of [
       [["--sealed"], /--sealed needs seals.enabled in the configuration/],
-      [["--sealed", "--format", "csv"], /--sealed and --format csv exclude each other/],
-      [["--json", "--format", "table"], /--json and --format table exclude each other/],
+      [["--sealed", "--format", "csv"], /--sealed and --format csv cannot be used together/],
+      [["--json", "--format", "table"], /--json and --format table cannot be used together/],
     ] as const) {
       const end = await statementOf(config, ...more);
       assertFails(end, 2, words);

@@ -130,7 +130,7 @@ describe("what was spent before", () => {
     now -= DAY_MS;
     spend(1n);
     assert.equal(figures().spent, 6n);
-    assert.equal(figures().ends, ends, "it says so to clients");
+    assert.equal(figures().ends, ends, "clients were given this time");
     now += 2 * DAY_MS;
     assert.equal(figures().spent, 0n);
   });
@@ -214,6 +214,6 @@ it("the cost of a dead worker's requests comes from the books, and is zero if th
   const outcomes = await readBooks(context, (books) => readOutcomes(books, new Set(HOLD_IDS)));
   assert.equal(outcomes.get(settled!)?.cost, 90_000_000n);
   assert.ok(outcomes.get(settled!)!.tokens > 0);
-  assert.equal(outcomes.get(interrupted!), undefined, "whoever serves settles it");
+  assert.equal(outcomes.get(interrupted!), undefined, "only a serving gateway settles it");
   assert.equal(outcomes.get(unknown!), undefined);
 });

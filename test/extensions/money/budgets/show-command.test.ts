@@ -58,7 +58,7 @@ describe("budget show", () => {
     running.child.kill("SIGKILL");
     await running.ended;
     const held = (await show()).map((row) => row["held"]);
-    assert.deepEqual(held, ["0", "0"], "nothing runs whose process is dead");
+    assert.deepEqual(held, ["0", "0"], "a dead process holds nothing");
   });
 
   it("omits the budgets of keys whose secrets it cannot read, and says so", async (t) => {

@@ -152,7 +152,7 @@ describe("a full disk", { skip: cannotMount() }, () => {
     const refused = Array.from({ length: 40 }, (_, n) => open(`refused ${n}`));
     const before = fs.statSync(path).size;
     for (const { opened } of refused) await assert.rejects(opened, { code: "server_overloaded" });
-    assert.equal(fs.statSync(path).size, before, "the part that had room is taken back");
+    assert.equal(fs.statSync(path).size, before, "the partial write is undone");
     assert.equal(log.fault(), `ENOSPC: no space left on device, write ${path}`);
     assert.throws(open, { code: "server_overloaded" });
 
@@ -166,7 +166,7 @@ describe("a full disk", { skip: cannotMount() }, () => {
     await turn();
     await turn();
     assert.equal(isSettled, false, "the last byte waits for the line");
-    assert.deepEqual(told(), ["spend_log_failed"], "it is told once");
+    assert.deepEqual(told(), ["spend_log_failed"], "it is reported once");
 
     giveBack();
     await lookUntil(() => log.fault() === null, "the log to recover");

@@ -173,7 +173,7 @@ describe("the spend log", () => {
     clock.advance(2_000);
     await closing;
     assert.equal(linesOf(segmentPath(dataDir)).length, 3);
-    assert.equal(await hasWriter(segmentPath(dataDir)), false, "others settle the second");
+    assert.equal(await hasWriter(segmentPath(dataDir)), false, "left to other processes");
     const other = join(folder(), "a file that gets the number of the closed one");
     const numbers = Array.from({ length: 30 }, () => fs.openSync(other, "a"));
     settle(second);
@@ -303,7 +303,7 @@ describe("a segment under a running log", () => {
       assert.throws(open, { code: "server_overloaded" });
       clock.advance(1_000);
       await turn();
-      assert.equal(existsSync(socket), isStolen, "the other's socket is left alone");
+      assert.equal(existsSync(socket), isStolen, "another's socket is kept");
     });
   }
 });

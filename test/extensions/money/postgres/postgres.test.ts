@@ -71,7 +71,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     other.write(A, ...own(other, 1, "2026-01-29T12:00:00.000Z"));
     await other.pass();
     const [all] = await at.books.store.sums({}, []);
-    assert.equal(all?.requests, 4, "also those of days on which only another gateway has any");
+    assert.equal(all?.requests, 4, "days of other gateways count too");
   });
 
   it("are read up to a lookup's limit, and one per day for the list of days, however many exist", async (t) => {
@@ -207,7 +207,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
       throw new Error("unreadable");
     }
     await assert.rejects(at.books.store.replaceDay(DAY, unreadable()), /unreadable/);
-    assert.equal((await linesOf(at, DAY)).length, 1, "as it was");
+    assert.equal((await linesOf(at, DAY)).length, 1, "unchanged");
     await at.books.store.replaceDay(DAY, inBatches(records.slice(0, 2), records.slice(2)));
     assert.deepEqual(await linesOf(at, DAY), before);
     assert.deepEqual(await at.books.store.days(), [DAY]);
@@ -269,7 +269,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     const { at, url } = await filled(t, "cloned");
     const cursor = await at.books.store.cursor();
     const copy = copyOf(t, url, at);
-    assert.deepEqual((await copy.pass()).faults, [], "it was moved, as far as can be known");
+    assert.deepEqual((await copy.pass()).faults, [], "it looks like a moved data_dir");
     const [fault] = (await at.pass()).faults;
     assert.equal(fault?.event, "gateway_cloned");
     assert.match(fault!.detail, new RegExp(`it calls itself ${copy.dir}`));

@@ -139,7 +139,7 @@ describe("seal verify with kept heads", () => {
       texts.map((text) => text.replace('"stream":false', '"stream":true ')),
     );
     assert.equal((await command(dir, ["books", "rebuild"])).code, 0);
-    assert.deepEqual(await findingsIn(dir), [], "by the files alone nothing is wrong");
+    assert.deepEqual(await findingsIn(dir), [], "the files alone show no fault");
     const found = await findingsIn(dir, { keptLines: [head] });
     assert.ok(found[0]?.startsWith(`spend/${E}, lines 1 to 14: are not the bytes that the head`));
     assert.match(found[1]!, /^the usage records after 2026-02-01: are not those of the head that/);
@@ -156,7 +156,7 @@ describe("seal verify with kept heads", () => {
       const { signature: _signature, ...body } = { ...line, made_at: "2026-02-03T18:00:00.000Z" };
       return [...texts.slice(0, 2), createSigner(anew).sign(JSON.stringify(body))];
     });
-    assert.deepEqual(await findingsIn(anew), [], "by the files alone nothing is wrong");
+    assert.deepEqual(await findingsIn(anew), [], "the files alone show no fault");
     assert.deepEqual(await findingsIn(anew, { keptLines: lines(later.dir) }), [
       "days.jsonl, line 3: is another one: a head that was kept has it",
     ]);
@@ -229,7 +229,7 @@ describe("seal verify", () => {
     const dir = copyOf(scene.dir);
     assert.equal((await command(dir, ["seal", "verify"])).code, 0);
     retire(dir, [A, B, C]);
-    assert.equal((await command(dir, ["seal", "verify"])).code, 1, "too young to be deleted");
+    assert.equal((await command(dir, ["seal", "verify"])).code, 1, "too recent to be deleted");
     scene.other({ dir }).write(E, ...request(60, NOON));
     const { stdout } = await runHere(["seal", "verify", dir]);
     assert.match(stdout, /\n {2}spend\/2026-01-31.0001.jsonl +16 +gone +line 1 of days.jsonl/);

@@ -38,7 +38,7 @@ describe("a window of tokens", () => {
       } else {
         const wait = windows.msUntilRoom(limitOf(limit), wanted);
         assert.ok(count(time + wait) + wanted <= limit, "there is room after the wait");
-        assert.ok(count(time + wait - 1) + wanted > limit, "and none before");
+        assert.ok(count(time + wait - 1) + wanted > limit, "and no room before it");
       }
       const earlier = all[between(0, all.length)];
       if (!earlier?.admission || between(0, 2) === 0) continue;
@@ -50,7 +50,7 @@ describe("a window of tokens", () => {
     assert.ok(windows.state(WIDE)!.resetMs > 0);
     time += MINUTE;
     assert.equal(windows.state(WIDE)!.resetMs, 0);
-    assert.equal(windows.msUntilRoom(limitOf(10), 11), MINUTE, "larger than the limit alone");
+    assert.equal(windows.msUntilRoom(limitOf(10), 11), MINUTE, "more than the whole limit");
   });
 
   it("retains nothing of withdrawn requests, which would slow down later ones", () => {
@@ -64,7 +64,7 @@ describe("a window of tokens", () => {
     const old = windows.admit(WIDE, 5);
     time += MINUTE;
     windows.withdraw(WIDE, old);
-    assert.equal(windows.state(WIDE)!.remaining, 1e6, "it had left by itself");
+    assert.equal(windows.state(WIDE)!.remaining, 1e6, "it had expired already");
   });
 });
 

@@ -137,7 +137,7 @@ describe("a clock that jumps", () => {
     assert.equal(at.closed().length, 1);
     at.clock.advance(DAY_MS / 2);
     await at.other().pass();
-    assert.equal(at.closed().length, 1, "another process knows of the jump");
+    assert.equal(at.closed().length, 1, "another process knows of the clock jump");
     assert.ok(existsSync(at.segment(A)));
     at.clock.advance(DAY_MS / 2);
     await at.pass();

@@ -135,7 +135,7 @@ describe("keys over the admin listener", () => {
       assert.deepEqual([answer.status, answer.body.error.param], [400, param]);
       assert.match(answer.body.error.message, message);
     }
-    assert.equal((await ask("/keys")).body.keys.length, 1, "none was made");
+    assert.equal((await ask("/keys")).body.keys.length, 1, "no key was created");
   });
 
   it("a key of the configuration or an unknown key cannot be revoked", async (t) => {

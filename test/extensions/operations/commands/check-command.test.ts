@@ -181,7 +181,7 @@ describe("check --live", () => {
       assert.deepEqual([headers.authorization, body["model"]], [`Bearer ${SECRET}`, "m"]);
       assert.ok(body["max_tokens"] <= 16);
     }
-    assert.ok(!existsSync(join(data, "spend")), "nothing was booked");
+    assert.ok(!existsSync(join(data, "spend")), "nothing was recorded");
   });
 
   it("reports a rejection by error code, status and the provider's message without secrets: exit 1", async (t) => {
@@ -196,7 +196,7 @@ describe("check --live", () => {
     assert.match(lines(stdout)[1]!, words);
     assert.match(lines(stdout)[2]!, /^ {2}ok /);
     assert.doesNotMatch(stdout, new RegExp(SECRET));
-    assert.equal(refused.asked.length, 1, "it is not asked again");
+    assert.equal(refused.asked.length, 1, "no second call");
   });
 
   it("fails at once if the server closes each connection", async (t) => {
@@ -271,10 +271,10 @@ describe("check --live", () => {
     assert.deepEqual(outcome, [
       "failed",
       "upstream_timeout",
-      "no whole answer within 0.05 seconds",
+      "no complete answer within 0.05 seconds",
     ]);
     assert.deepEqual([other?.model, other?.result], ["n", "skipped"]);
-    assert.ok(silent.asked.length <= 1, "a busy machine may ask too late");
+    assert.ok(silent.asked.length <= 1, "none, if the machine is busy");
   });
 
   it("is skipped for an invalid configuration", async (t) => {

@@ -21,7 +21,7 @@ const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { versio
 const VERSION = new RegExp(`^chat-gateway ${version} \\(Node ${process.versions.node}, .*\\n$`);
 const USAGE = /serve \[--config FILE\] \[--host H\] \[--port N\].*check \[--config FILE\]/s;
 const KEYS_CREATE = [
-  /^keys create: make a key, and show it this once\n\n {2}keys create \[--config FILE\] --acc/,
+  /^keys create: create a key, and show it this once\n\n {2}keys create \[--config FILE\] --acc/,
   /^ {2}--account A +the account that pays for the key \(required\)$/m,
   /^ {2}--models a,b +the models .* \(default: all\)$/m,
   /^ {2}--json +print one line of JSON$/m,
@@ -55,10 +55,10 @@ describe("stdout, exit 0, of", () => {
 describe("the help of each command", () => {
   for (const [name, command] of COMMANDS)
     it(`${name} explains each option, and has a valid example`, async () => {
-      const { options = {}, operand, operandMeaning, example } = command;
-      for (const [option, { meaning }] of Object.entries(options))
-        assert.match(meaning, /^[a-z`].*[^.]$/, option);
-      assert.equal(operandMeaning === undefined, operand === undefined);
+      const { options = {}, operand, operandHelp, example } = command;
+      for (const [option, { help }] of Object.entries(options))
+        assert.match(help, /^[a-z`].*[^.]$/, option);
+      assert.equal(operandHelp === undefined, operand === undefined);
       const read = await readCommandLine(example.split(" "), TABLE);
       assert.equal(read.name, name);
     });
@@ -76,7 +76,7 @@ describe("a mistake in the arguments is one line on stderr, exit 2", () => {
     [["serve", "--json"], /Unknown option '--json'/],
     [["--port"], /--port/],
     [["--port", "http"], /--port must be a number from 0 to 65535/],
-    [["--port", "-1"], /--port needs a value; one that begins with a dash is written behind =$/m],
+    [["--port", "-1"], /--port needs a value; write one that begins with a dash after =$/m],
     [["--host", ""], /--host needs a value$/m],
     [["check", "--config", ""], /--config needs a value$/m],
     [["--port", "65536"], /--port must be a number from 0 to 65535/],

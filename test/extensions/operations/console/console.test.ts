@@ -95,7 +95,7 @@ describe("the page", () => {
     const unsafe =
       /innerHTML|insertAdjacent|document\.write|\beval\b|localStorage|sessionStorage|cookie/;
     assert.doesNotMatch(source, unsafe);
-    assert.doesNotMatch(source, / (?:style|on[a-z]+)="/, "which the policy would not let in");
+    assert.doesNotMatch(source, / (?:style|on[a-z]+)="/, "inline code breaks the policy");
     const hashOf = (tag: string) => {
       const [, text = ""] = new RegExp(`<${tag}>(.*)</${tag}>`, "s").exec(source) ?? [];
       return `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
@@ -143,14 +143,14 @@ describe("live data", () => {
     const states = (event: any) =>
       event.status.aliases[0].candidates.map(({ breaker }: any) => breaker);
     assert.deepEqual(states(first), ["closed", "closed"]);
-    assert.equal(first.status.limits.accounts, undefined, "of which there may be many");
+    assert.equal(first.status.limits.accounts, undefined, "accounts are left out");
     assert.deepEqual([first.status.demo_key, first.status.in_flight], [false, 0]);
     await send({ model: "bad" });
     const isTold = (event: any) => states(event)[0] === "open";
     const changed = await waitFor(() => opened.events().find(isTold), "the model that fails");
     assert.match(changed.status.models[1].breaker.last_fault, /500/);
     const later = await openEvents(t, adminOf(gw));
-    assert.deepEqual(states(await later.nth(0)), ["open", "closed"], "who comes later gets all");
+    assert.deepEqual(states(await later.nth(0)), ["open", "closed"], "a late client gets all");
   });
 
   it("is not sent to closed pages, and open pages do not delay shutdown", async (t) => {

@@ -231,7 +231,7 @@ describe("single fields of a LiteLLM configuration", () => {
       { path: "model_list[4]", reason: "it has no api_base, and there is no usual one" },
       {
         path: "model_list[5]",
-        reason: "its api_base is not an http:// or https:// address without credentials and query",
+        reason: "its api_base is not an http:// or https:// address without credentials or query",
       },
     ]);
   });

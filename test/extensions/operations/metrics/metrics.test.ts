@@ -285,7 +285,7 @@ it("metrics have every count, token and cost exactly", async (t) => {
   assert.ok(seconds! > 0 && seconds! < 60, `${seconds}`);
   const { free: _, ...paid } = SERVINGS;
   const costs = read("chat_gateway_cost_total", "model", "currency");
-  assert.equal(Object.keys(costs).length, Object.keys(paid).length, "what is free costs nothing");
+  assert.equal(Object.keys(costs).length, Object.keys(paid).length, "free models cost nothing");
   for (const [model, count] of Object.entries(paid)) {
     const exact = count * Number(costOf(COUNTED, PRICE));
     const cost = costs[`${model} | USD`] ?? 0;

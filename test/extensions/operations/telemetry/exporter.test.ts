@@ -82,7 +82,7 @@ describe("spans for the collector", () => {
     const any = t.mock.method(AbortSignal, "any");
     await add(1);
     await advance(DELAY_MS);
-    assert.equal(any.mock.callCount(), 0, "Node 22 keeps what it makes");
+    assert.equal(any.mock.callCount(), 0, "AbortSignal.any leaks in Node 22");
   });
 
   it("are sent at once when a batch is full, one batch at a time; the rest waits for the delay", async () => {
@@ -111,7 +111,7 @@ describe("spans for the collector", () => {
     assert.equal(logged(), 1);
     const closed = exporter.close();
     await advance(1);
-    assert.equal(logged(), 8, "though nothing more is dropped");
+    assert.equal(logged(), 8, "without further drops");
     await advance(CLOSE_MS);
     await closed;
     assert.equal(logged(), report().dropped);

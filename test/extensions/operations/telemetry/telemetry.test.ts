@@ -177,7 +177,7 @@ describe("the response of a collector", () => {
         const detail = `the collector answered with status ${situation.slice(0, 3)}`;
         assert.deepEqual([result.afterMs, result.detail], [7_000, detail]);
       }
-      assert.doesNotMatch(result.detail, /127\.0\.0\.1|http/, "nothing of the address is told");
+      assert.doesNotMatch(result.detail, /127\.0\.0\.1|http/, "the address is not shown");
     });
 });
 
@@ -188,7 +188,7 @@ describe("the settings of the collector", () => {
   for (const [situation, otlp, expected] of [
     ["no endpoint", {}, /^telemetry\.otlp\.endpoint: /],
     ["another protocol", { endpoint: "grpc://h:4317" }, /endpoint: expected an http:\/\//],
-    ["a password in the address", { endpoint: "http://u:p@h" }, /must not hold a user name/],
+    ["a password in the address", { endpoint: "http://u:p@h" }, /must not contain a user name/],
     ["a query", { endpoint: `${endpoint}?a=1` }, /endpoint: must not have a query/],
     ["the path of the signal", { endpoint: `${endpoint}/v1/traces` }, /to which \/v1\/traces/],
     ["a header of HTTP's own", withHeaders({ Host: "x" }), /headers\.Host: is not a header/],

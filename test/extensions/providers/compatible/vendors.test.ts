@@ -244,7 +244,7 @@ function sent(provider: object, model: Parameters<typeof targetOf>[1], fields: o
     messages: user("hi"),
     ...fields,
   });
-  const { body } = compatibleDialect.request({ ...chat, tool_choice, further: FURTHER }, target);
+  const { body } = compatibleDialect.request({ ...chat, tool_choice, extras: FURTHER }, target);
   return JSON.parse(JSON.stringify({ ...body, ...target.traits.extra })) as Json;
 }
 

@@ -41,12 +41,12 @@ const KEYED = { ...NO_CREDENTIALS, api_key: "k" };
 const KEYS = { access_key_id: "A", secret_access_key: "s" };
 const HERE = { region: "us-east-1" };
 const BARE = "base_url: must not end in /openai/v1: /openai/v1/chat/completions is appended to it";
-const BESIDE = "credentials.tenant_id: is required beside the others of an application";
+const BESIDE = "credentials.tenant_id: is required with the others of an application";
 const SECURE =
   "credentials.endpoint: expected https://, or http:// to a loopback or link-local address";
 const TEXT = "expected a text without NUL";
 const ASCII = "credentials.access_key_id: expected printable ASCII without spaces or line ends";
-const OWN = "dialect: each model of this vendor has its own: state it there";
+const OWN = "dialect: each model of this vendor has its own: set it there";
 const URI = "credentials.key_file: the key file's token_uri must be https://";
 const PAIR = "credentials: access_key_id and secret_access_key belong together";
 const UNSET = /^credentials\.access_key_id: the environment variable NO_SUCH_VARIABLE is not set/;
@@ -89,10 +89,7 @@ describe("the settings of a cloud", () => {
     [bedrock({}, {}), "region: is required by this vendor"],
     [bedrock({}, { region: "us-east-1:a" }), /^region: expected letters, digits and -/],
     [vertex({ location: "a:b" }), /^location: expected letters, digits and -/],
-    [
-      bedrock({}, { base_url: "http://127.0.0.1:1" }),
-      "region: is required for credentials of Amazon",
-    ],
+    [bedrock({}, { base_url: "http://127.0.0.1:1" }), "region: is required for AWS credentials"],
     [bedrock({ access_key_id: "A" }), PAIR],
     [bedrock({}, { ...HERE, ...NO_CREDENTIALS }), /^api_key: is required: /],
   ];

@@ -204,7 +204,7 @@ describe("what Gemini is sent", () => {
       push(said([called("a"), called("b", "g")], "STOP"));
       const known = (model: string) => ask({ model, messages }, dialect)["contents"];
       assert.deepEqual(known(signs), signed);
-      assert.deepEqual(known(other), unsigned, "another model may refuse it");
+      assert.deepEqual(known(other), unsigned, "other models may refuse it");
     }
   });
 

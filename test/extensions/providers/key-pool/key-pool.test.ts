@@ -9,7 +9,7 @@ import {
   type PoolKey,
 } from "../../../../src/extensions/providers/key-pool/pool.ts";
 import { createGates } from "../../../../src/extensions/routing/gates/index.ts";
-import { sharedRests } from "../../../../src/extensions/routing/rests/index.ts";
+import { sharedPauses } from "../../../../src/extensions/routing/pauses/index.ts";
 import { settled } from "../../../support/books.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
@@ -40,8 +40,8 @@ async function takenKey(pool: KeyPool) {
 /** A pool on a clock that the test moves. Keys are drawn at these points, by default the first. */
 function poolOf(keys: readonly PoolKey[], ...points: number[]) {
   const clock = createFakeClock();
-  const restOf = sharedRests({ clock, on: () => undefined }, "test");
-  const services = { gates: createGates(clock), restOf, random: () => points.shift() ?? 0 };
+  const pauseOf = sharedPauses({ clock, on: () => undefined }, "test");
+  const services = { gates: createGates(clock), pauseOf, random: () => points.shift() ?? 0 };
   const reloaded = (others: readonly PoolKey[]) => createKeyPool("p", others, services);
   return { clock, pool: reloaded(keys), reloaded };
 }
@@ -74,10 +74,10 @@ describe("a pool of keys", () => {
     first.exhausted(5_000);
     assert.deepEqual(await taken(pool, 1), ["bbbb"]);
     assert.deepEqual(await taken(pool, 1, "key-bbbb"), [5_000]);
-    assert.deepEqual(pool.rests(["m"]), { aaaa: 5_000, bbbb: 0 });
-    assert.deepEqual(pool.rests(["other"]), { aaaa: 0, bbbb: 0 }, "only this model has to wait");
+    assert.deepEqual(pool.pauses(["m"]), { aaaa: 5_000, bbbb: 0 });
+    assert.deepEqual(pool.pauses(["other"]), { aaaa: 0, bbbb: 0 }, "only this model has to wait");
     first.refused();
-    assert.deepEqual(pool.rests(["other"]), { aaaa: 60_000, bbbb: 0 });
+    assert.deepEqual(pool.pauses(["other"]), { aaaa: 60_000, bbbb: 0 });
     clock.advance(60_000);
     assert.deepEqual(await taken(pool, 1), ["aaaa"]);
     assert.deepEqual(await taken(pool, 1, "key-aaaa", "key-bbbb"), [0], "both at once");
@@ -96,7 +96,7 @@ describe("a pool of keys", () => {
   it("distinguishes the rests of two keys with the same end", async () => {
     const { pool } = poolOf([A, { ...A, key: "sk-aaaa" }]);
     (await takenKey(pool)).refused();
-    assert.deepEqual(pool.rests(["m"]), { aaaa: 60_000, "aaaa (2)": 0 });
+    assert.deepEqual(pool.pauses(["m"]), { aaaa: 60_000, "aaaa (2)": 0 });
   });
 
   it("recognizes a key at another position after a reload", async () => {

@@ -75,7 +75,7 @@ describe("a provider behind a proxy", () => {
       gateway.reload(checkConfig(reach(provider.url, {}, changed)));
       assert.equal((await chat(ask)).status, 200);
     }
-    assert.equal(provider.connections(), 4, "those that two reloads did not have are forgotten");
+    assert.equal(provider.connections(), 4, "clients unused for two reloads are closed");
   });
 
   it("gets at most upstream.max_connections, as without a proxy", async (t) => {
@@ -92,8 +92,8 @@ describe("a provider behind a proxy", () => {
     const options = asked as net.TcpNetConnectOpts[];
     const toProxy = options.find(({ port }) => port === Number(new URL(proxy.url).port))!;
     assert.deepEqual([toProxy.keepAlive, toProxy.keepAliveInitialDelay], [true, 15_000]);
-    assert.equal(toProxy.autoSelectFamilyAttemptTimeout, 2_000, "time for each of its addresses");
-    assert.equal(tcpOptions(999).autoSelectFamilyAttemptTimeout, 500, "of each, however short");
+    assert.equal(toProxy.autoSelectFamilyAttemptTimeout, 2_000, "time for each address");
+    assert.equal(tcpOptions(999).autoSelectFamilyAttemptTimeout, 500, "at least 500 ms each");
   });
 
   it("has its own proxy, with user name and password, or none", async (t) => {
@@ -236,7 +236,7 @@ it("the settings of the network are rejected with their paths", () => {
   assert.match(issues({ ca_file }), /ca_file: .*: it has more than 1048576 bytes/);
   const absent = /ca_file: cannot read the file \/nowhere.pem: ENOENT/;
   assert.match(issues({ ca_file: "/nowhere.pem" }), absent);
-  const alone = "providers.far.key_file: is required beside the other of the pair";
+  const alone = "providers.far.key_file: is required with the other one of the pair";
   for (const network of [{ cert_file }, { cert_file, key_file: null }])
     assert.equal(issues(network), alone);
   assert.equal(issues({ cert_file: null }), "");

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import { it } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { askMachine, postForm } from "../../../../src/extensions/providers/token-services/index.ts";
+import { callLocal, postForm } from "../../../../src/extensions/providers/token-services/index.ts";
 import type { Cancel } from "../../../../src/core/http/cancel.ts";
 import type { CredentialServices } from "../../../../src/extensions/providers/token-services/index.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
@@ -19,7 +19,7 @@ it("a token service that does not answer within ten seconds counts as unreachabl
   const ended: string[] = [];
   const calls = [
     postForm(["Entra", "https://entra.test"], {}, services),
-    askMachine(["the machine", address], {}, clock),
+    callLocal(["the machine", address], {}, clock),
   ].map((call) => call.catch(({ message }: Error) => ended.push(message)));
   clock.advance(9_999);
   await setImmediate();

@@ -29,7 +29,7 @@ describe("the signature store", () => {
     assert.deepEqual(
       kept(signatures, ["a", "d", "e"]),
       ["a", "d", "e"],
-      "one id takes its place once",
+      "setting an id again uses no more room",
     );
   });
 

@@ -149,7 +149,7 @@ describe("the breaker of a model whose provider has other settings after a reloa
     assert.equal(await ask(), 503);
     reload(lab("sk-old", { timeouts: { idle_ms: 9_000 } }));
     await ask();
-    assert.equal(provider.asked.length, 3, "it may be what the operator has mended");
+    assert.equal(provider.asked.length, 3, "the change may be the fix");
     reload(lab("sk-old"), { m: { path: "/v2/chat" } });
     await ask();
     assert.equal(provider.asked.length, 4);

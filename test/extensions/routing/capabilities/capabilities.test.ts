@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { pathText } from "../../../../src/core/schema/checker.ts";
-import { capable, type LackOf } from "../../../../src/extensions/routing/capabilities/index.ts";
+import { capable, type FindLack } from "../../../../src/extensions/routing/capabilities/index.ts";
 import { requirementsOf } from "../../../../src/extensions/routing/capabilities/requirements.ts";
 import { configFor, json, startGateway } from "../../../support/gateway.ts";
 import { speak, startProvider, status } from "../../../support/provider.ts";
@@ -95,7 +95,7 @@ describe("requirements of a request", () => {
 it("candidates that each lack something else are all skipped, and the error says what an able one's format rejects", () => {
   const { models } = catalogOf(settingsFor({ blind: { ...ABLE, supports: [] }, able: ABLE }));
   const lack = { path: ["messages", 0, "content"], message: "takes no such image" };
-  const ofAble: LackOf = ({ traits }) => (traits.supports.length > 0 ? lack : undefined);
+  const ofAble: FindLack = ({ traits }) => (traits.supports.length > 0 ? lack : undefined);
   const request = chatOf({ messages: [says(image)] });
   assert.throws(() => capable([...models.values()], request, [ofAble]), {
     message: "messages[0].content: takes no such image",

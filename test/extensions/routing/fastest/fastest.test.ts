@@ -77,7 +77,7 @@ describe("the order of the policy fastest", () => {
 
   it("puts a model without a time first, once a minute", async () => {
     const { clock, orderOf } = bench({ a: 3, b: 1 });
-    assert.equal(await orderOf(false), "bac", "a whole reply measures nothing");
+    assert.equal(await orderOf(false), "bac", "only streams are measured");
     assert.equal(await orderOf(), "cba");
     assert.equal(await orderOf(), "bac");
     clock.advance(60_000);

@@ -235,7 +235,7 @@ it("abandoned streams are read only up to a limit, and not while the gateway clo
   const forgetFirst = readOn("first");
   readOn("second");
   readOn("third");
-  assert.deepEqual(ended, ["third"], "there is no room for it");
+  assert.deepEqual(ended, ["third"], "no room to keep reading it");
   forgetFirst();
   readOn("fourth");
   left.close();

@@ -315,7 +315,7 @@ describe("a long prompt", () => {
 
   for (const setting of [{ long_prompts: [LONG] }, { service_tiers: models.m.service_tiers }])
     it(`is rejected if only ${Object.keys(setting)} have prices`, () => {
-      const message = "models.m.price: is required beside long_prompts or service_tiers";
+      const message = "models.m.price: is required with long_prompts or service_tiers";
       const config = configFor("http://127.0.0.1:9", ["m"], { models: { m: setting } });
       assert.throws(() => checkConfig(config), { message });
     });

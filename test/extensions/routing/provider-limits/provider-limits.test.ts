@@ -162,7 +162,7 @@ describe("a gate", () => {
     release("overload");
     assert.equal(gate.limit(), 9);
     release("other");
-    assert.equal(gate.limit(), 9, "a time-out says nothing of what it bears");
+    assert.equal(gate.limit(), 9, "a timeout is no sign of overload");
     release("reply");
     assert.equal(gate.limit(), 10);
     release("reply");

@@ -70,7 +70,7 @@ describe("the gates of several workers", () => {
     third.ask(2);
     third.ask(3);
     await turn();
-    assert.deepEqual(third.answers, [true, true], "one place, which was left once");
+    assert.deepEqual(third.answers, [true, true], "one slot, released once");
   });
 
   it("admit no request whose client has left, or that is cancelled", async (t) => {

@@ -18,7 +18,7 @@ function joined(shown: string, pieces: readonly string[]): string | undefined {
       pieces.map((text) => textIn(transform({ type: "text", text }))).join("") + textIn(flush())
     );
   } catch {
-    assert.throws(flush, { code: "upstream_error" }, "a refusal stays one");
+    assert.throws(flush, { code: "upstream_error" }, "it keeps refusing");
     return undefined;
   }
 }

@@ -283,7 +283,7 @@ describe("recovery hold", () => {
       const models = { m: sayText("x".repeat(characters)) };
       const { answer, settlement, provider } = await askScene(t, { models, config });
       assert.deepEqual([answer.status, settlement.errorCode ?? undefined], [status, code]);
-      assert.equal(provider.asked.length, 1, "a retry would say as much, and be billed");
+      assert.equal(provider.asked.length, 1, "a retry would be as long, and be billed");
     }
   });
 

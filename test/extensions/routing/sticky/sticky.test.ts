@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { chatRequest } from "../../../../src/core/openai/request.ts";
-import { beginningsOf } from "../../../../src/extensions/routing/sticky/beginnings.ts";
+import { prefixHashes } from "../../../../src/extensions/routing/sticky/prefixes.ts";
 import { createMemory } from "../../../../src/extensions/routing/sticky/index.ts";
 import { configFile } from "../../../support/books.ts";
 import { configFor, json, KEY, startWith } from "../../../support/gateway.ts";
@@ -61,11 +61,11 @@ describe("a sticky alias", () => {
     const grown = [user("Hi"), says("B."), user("And now?")];
     assert.equal(await ask(grown), "b");
     const other = { model: "sticky", max_tokens: 9, messages: grown };
-    assert.equal((await json(await post(`${url}/v1/messages`, other))).model, "b", "another API");
+    assert.equal((await json(await post(`${url}/v1/messages`, other))).model, "b", "by any API");
     assert.equal(await ask([...grown, says("B."), user("And then?")]), "b");
-    assert.equal(await ask([user("Another one")]), "a", "another conversation begins anew");
-    assert.equal(await ask(grown, "sticky", OTHER_KEY), "a", "another account's is another one");
-    assert.equal(await ask(grown, "plain"), "a", "another alias has no memory");
+    assert.equal(await ask([user("Another one")]), "a", "another conversation starts over");
+    assert.equal(await ask(grown, "sticky", OTHER_KEY), "a", "another account starts over");
+    assert.equal(await ask(grown, "plain"), "a", "it is not sticky");
   });
 
   it("notes in the receipt that the conversation stayed", async (t) => {
@@ -86,7 +86,7 @@ describe("a sticky alias", () => {
     assert.equal(await ask(grown), "b");
     behaviours["a"] = speak("A.");
     assert.equal(await ask([...grown, says("B."), user("Then?")]), "b");
-    assert.equal(await ask([user("Hi")]), "b", "what a served is not healthy");
+    assert.equal(await ask([user("Hi")]), "b", "model a has failed");
   });
 
   it("continues a broken stream at the model that broke, whatever it remembers", async (t) => {
@@ -115,7 +115,7 @@ describe("a sticky alias", () => {
 
 describe("the beginnings of a request", () => {
   const of = (messages: Json[], over: Json = {}, account = "acme") =>
-    beginningsOf(chatRequest({ model: "m", messages, ...over }), account);
+    prefixHashes(chatRequest({ model: "m", messages, ...over }), account);
 
   it("are those of the turn before, and further ones", () => {
     const before = of([user("Hi"), says("Yes?")]);

@@ -89,7 +89,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
       }
       last[2]!.forEach(bench.assertOverloaded);
       const saidSince = gateways.map((gateway) => gateway.outages().length);
-      assert.deepEqual(saidSince, said, "it is said once");
+      assert.deepEqual(saidSince, said, "it is reported once");
       await mend();
       await Promise.all(gateways.map((gateway) => gateway.up()));
       // All share a window that no gateway's own window tightens.
@@ -105,7 +105,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     const gateway = await serveHere(t, { onError: "local", accounts: acme(20) });
     await gateway.down(/ECONNREFUSED/);
     assert.deepEqual(bench.countAll(await bench.flood(50, [gateway])), { 200: 20, 429: 30 });
-    assert.equal(gateway.outages().length, 1, "it is said once");
+    assert.equal(gateway.outages().length, 1, "it is reported once");
     await redis.start();
     await gateway.up(); // without any request
     await bench.flood(1, [gateway]);

@@ -3,7 +3,7 @@ import { strict } from "../../../../config/fields.ts";
 import type { CheckContext } from "../../../../config/setting.ts";
 import { literal, optional, refine, fail, type Infer } from "../../../../core/schema/checker.ts";
 import {
-  createRenewing,
+  createLeaseCache,
   type Credentials,
   type CredentialServices,
   type CredentialType,
@@ -78,7 +78,7 @@ function create(
   let skew = 0;
   const now = (): number => clock.now() + skew;
   // Amazon states the end of keys by its own clock.
-  const renewing = createRenewing(obtain, { ...clock, now }, reportFailure(services));
+  const renewing = createLeaseCache(obtain, { ...clock, now }, reportFailure(services));
   let latest: AwsKeys | undefined;
 
   /** Corrects `skew` by the date of an answer. False: the clock was right. */

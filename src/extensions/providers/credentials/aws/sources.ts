@@ -9,7 +9,7 @@ import type { Environment } from "../../../../config/secrets.ts";
 import { asObject, asString, parseJson } from "../../../../core/schema/untrusted-json.ts";
 import type { Clock } from "../../../../core/clock.ts";
 import {
-  askMachine,
+  callLocal,
   type CredentialServices,
   type Lease,
   postForm,
@@ -96,26 +96,26 @@ async function containerKeys(
   const service = "the credentials endpoint of the container";
   const file = env["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"];
   const token = file ? textOf(file) : env["AWS_CONTAINER_AUTHORIZATION_TOKEN"];
-  const answer = await askMachine([service, address], token ? { Authorization: token } : {}, clock);
+  const answer = await callLocal([service, address], token ? { Authorization: token } : {}, clock);
   return leaseOf(service, answer, asObject(parseJson(answer.text)));
 }
 
 /** Keys of the role of an EC2 machine, by the second version of the metadata service. */
 async function metadataKeys({ env, endpoint }: Places, clock: Clock): Promise<Lease<AwsKeys>> {
   if (env["AWS_EC2_METADATA_DISABLED"]?.toLowerCase() === "true")
-    throw new Error("no keys for Amazon were found, and the metadata service is disabled");
+    throw new Error("no AWS keys were found, and the metadata service is disabled");
   const service = "Amazon's metadata service";
   const host = endpoint ?? (env["AWS_EC2_METADATA_SERVICE_ENDPOINT"] || METADATA_HOST);
   const base = host.replace(/\/+$/, "");
   const ttl = { "X-aws-ec2-metadata-token-ttl-seconds": METADATA_TOKEN_S };
-  const session = await askMachine([service, `${base}/latest/api/token`], ttl, clock, "PUT");
+  const session = await callLocal([service, `${base}/latest/api/token`], ttl, clock, "PUT");
   if (session.status !== 200) throw new Error(`${service} answered with status ${session.status}`);
   const headers = { "X-aws-ec2-metadata-token": session.text };
   const roles = `${base}/latest/meta-data/iam/security-credentials/`;
-  const role = await askMachine([service, roles], headers, clock);
+  const role = await callLocal([service, roles], headers, clock);
   if (role.status !== 200) throw new Error(`${service} has no role for this machine`);
   const name = encodeURIComponent(role.text.split("\n", 1)[0]!.trim());
-  const answer = await askMachine([service, roles + name], headers, clock);
+  const answer = await callLocal([service, roles + name], headers, clock);
   return leaseOf(service, answer, asObject(parseJson(answer.text)));
 }
 

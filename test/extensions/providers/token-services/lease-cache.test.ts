@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
-  createRenewing,
+  createLeaseCache,
   type Lease,
 } from "../../../../src/extensions/providers/token-services/index.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
@@ -13,7 +13,7 @@ function source(lifeMs: number) {
   const clock = createFakeClock();
   const failures: unknown[] = [];
   const state = { obtained: 0, error: undefined as Error | undefined };
-  const renewing = createRenewing(
+  const renewing = createLeaseCache(
     async (): Promise<Lease<string>> => {
       state.obtained += 1;
       if (state.error) throw state.error;

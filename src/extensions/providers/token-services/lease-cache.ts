@@ -9,7 +9,7 @@ export interface Lease<T> {
   readonly expiresAt: number;
 }
 
-export interface Renewing<T> {
+export interface LeaseCache<T> {
   /** The value. Rejects with what `obtain` rejects with. */
   get(): T | Promise<T>;
   /**
@@ -25,11 +25,11 @@ const LEAST_EARLY_MS = 150;
 const LEAST_BETWEEN_MS = 1_000;
 
 /** Calls `failed` for each renewal that failed. */
-export function createRenewing<T>(
+export function createLeaseCache<T>(
   obtain: () => Promise<Lease<T>>,
   clock: Clock,
   failed: (error: unknown) => void,
-): Renewing<T> {
+): LeaseCache<T> {
   let lease: Lease<T> | undefined;
   let renewAt = 0;
   let renewal: Promise<T> | undefined;

@@ -5,7 +5,7 @@ import { textOf, type ChatRequest, type Message } from "../../../core/openai/req
 
 /** Some 1,024 tokens of English text. */
 const MAX_BYTES = 4_096;
-/** The most messages of a beginning. Many tiny messages reach this before MAX_BYTES. */
+/** The most messages of a prefix. Many tiny messages reach this before MAX_BYTES. */
 const MAX_MESSAGES = 32;
 
 /** The text of a message that is compared: its role, its text and its tool calls. */
@@ -16,10 +16,10 @@ function textIn(message: Message): string {
 }
 
 /**
- * The hashes of the beginnings of a request, longest first; at least one. Each message ends a
- * beginning, so a later turn of a growing conversation has the same beginnings and further ones.
+ * The hashes of the prefixes of a request, longest first; at least one. Each message ends a
+ * prefix, so a later turn of a growing conversation has the same prefixes and longer ones.
  */
-export function beginningsOf({ model, tools, messages }: ChatRequest, account: string): string[] {
+export function prefixHashes({ model, tools, messages }: ChatRequest, account: string): string[] {
   const hash = createHash("sha256");
   let left = MAX_BYTES;
   function add(text: string): void {
@@ -30,11 +30,11 @@ export function beginningsOf({ model, tools, messages }: ChatRequest, account: s
   }
   hash.update(JSON.stringify([account, model]));
   if (tools) add(JSON.stringify(tools));
-  const beginnings: string[] = [];
+  const prefixes: string[] = [];
   for (const message of messages.slice(0, MAX_MESSAGES)) {
     add(textIn(message));
-    beginnings.unshift(hash.copy().digest("base64"));
+    prefixes.unshift(hash.copy().digest("base64"));
     if (left === 0) break;
   }
-  return beginnings;
+  return prefixes;
 }

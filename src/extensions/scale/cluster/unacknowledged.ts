@@ -18,25 +18,25 @@ interface Connection {
  */
 export function closeUnacknowledged(worker: ChildProcess): void {
   /** Unacknowledged connections by the numbers of their messages. Node hands over one at a time. */
-  const untaken = new Map<unknown, Connection>();
+  const unacknowledged = new Map<unknown, Connection>();
   const send = worker.send as (...args: unknown[]) => boolean;
   worker.send = (...args: unknown[]): boolean => {
     const [message, connection] = args;
     const { act, seq } = asObject(message);
-    if (act === "newconn") untaken.set(seq, connection as Connection);
+    if (act === "newconn") unacknowledged.set(seq, connection as Connection);
     return send.apply(worker, args);
   };
   worker.on("internalMessage", (message) => {
     const { ack, cmd } = asObject(message);
-    untaken.delete(ack);
+    unacknowledged.delete(ack);
     // The worker had no file descriptor for a connection. Node would wait for the answer for ever,
     // and never hand the worker another one. With this answer it closes the connection.
     if (cmd === "NODE_HANDLE_NACK")
-      for (const seq of [...untaken.keys()])
+      for (const seq of [...unacknowledged.keys()])
         worker.emit("internalMessage", { cmd: "NODE_CLUSTER", ack: seq, accepted: true });
   });
   // Not at "disconnect", which is not emitted while a connection is being handed over.
   worker.once("exit", () => {
-    for (const connection of untaken.values()) connection.close();
+    for (const connection of unacknowledged.values()) connection.close();
   });
 }
