@@ -158,6 +158,7 @@ const ROWS: Record<string, Row> = {
     thinker: { reasoning_format: "parsed" },
     refused: ["logprobs"],
     echo: "reasoning",
+    blank: "",
   },
   openrouter: {
     ...byReasoning,
@@ -170,6 +171,16 @@ const ROWS: Record<string, Row> = {
     takes: ["logit_bias"],
     sent: { user: null, parallel_tool_calls: null },
     refused: ["logprobs"],
+    echo: "reasoning",
+    blank: "",
+  },
+  nvidia: { ...byTemplate, takes: [], sent: { user: null }, echo: "reasoning_content" },
+  deepinfra: {
+    ...byEffort("medium", ["low", "medium", "high"]),
+    sent: { parallel_tool_calls: null },
+    refused: ["logprobs"],
+    echo: "reasoning_content",
+    blank: "",
   },
   vllm: { ...byTemplate, echo: "reasoning" },
   sglang: { ...byTemplate, thinker: { separate_reasoning: true }, echo: "reasoning_content" },
@@ -180,6 +191,7 @@ const ROWS: Record<string, Row> = {
     sent: renamed,
     refused: PENALTIES,
     echo: "reasoning",
+    blank: "",
   },
   fireworks: {
     ...byEffort("medium", ["low", "medium", "high"]),
@@ -193,7 +205,12 @@ const ROWS: Record<string, Row> = {
     refused: ["required", "named", "logprobs"],
     choices: "auto",
   },
-  qwen: { off: { enable_thinking: false }, on: { enable_thinking: true } },
+  qwen: {
+    off: { enable_thinking: false },
+    on: { enable_thinking: true },
+    echo: "reasoning_content",
+    blank: "",
+  },
   moonshot: {
     ...byType,
     takes: ["prompt_cache_key"],
