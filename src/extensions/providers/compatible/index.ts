@@ -14,7 +14,7 @@ import {
 import { requestBody } from "../../../core/providers/openai/request.ts";
 import { effortOf, pseudonymOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
-import { finishReasonOf, refusal } from "../provider-words/index.ts";
+import { finishReasonOf, refusal, withStatedIds } from "../provider-words/index.ts";
 import { scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
 import { acceptedMessages } from "./refused-messages.ts";
@@ -24,7 +24,7 @@ import {
   forMistral,
   toolFields,
   withShortIds,
-  withStatedIds,
+  withThinkingParts,
 } from "./tool-choice.ts";
 
 /** The tools with the client's marks for the provider's cache. */
@@ -141,7 +141,12 @@ export const compatibleDialect: Dialect = {
           ? forMistral(messages)
           : withShortIds(withStatedIds(messages), max_call_id),
     };
-    const plain = { ...requestBody(written, target), ...thinkingFields(written, target) };
+    const fields = requestBody(written, target);
+    const plain = {
+      ...fields,
+      messages: tool_choice === "any" ? withThinkingParts(fields.messages) : fields.messages,
+      ...thinkingFields(written, target),
+    };
     const documented = isPrefilled ? withMarkedPrefill(plain, target.traits) : plain;
     const body =
       tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };

@@ -72,7 +72,7 @@ interface Row {
   /** What is sent for an absent temperature and top_p. Absent: both as 1. */
   readonly silent?: Json;
   readonly choices?: "required" | "any" | "auto";
-  /** The field in which thinking is sent back with tool calls. */
+  /** The field in which thinking is sent back with tool calls. In `content` it is a part. */
   readonly echo?: string;
   /** What that field has in a message without thinking. "": there is no field. Absent: a blank. */
   readonly blank?: "";
@@ -150,6 +150,8 @@ const ROWS: Record<string, Row> = {
     refused: ["logprobs"],
     usageUnasked: true,
     choices: "any",
+    echo: "content",
+    blank: "",
   },
   groq: {
     ...byEffort("medium", ["low", "medium", "high"]),
@@ -360,8 +362,13 @@ describe("what a vendor is sent", () => {
     it(`${vendor}: tool calls sent back, with thinking or without`, () => {
       const given = turns({ reasoning_content: "hm" }, {}, { reasoning_content: "aha" });
       const bare = turns({}, {}, {});
-      const echo = (thought: string) => (field && thought ? { [field]: thought } : {});
-      const echoed = turns(echo("hm"), echo(blank), echo("aha"));
+      function echo(thought: string, ...texts: Json[]): Json {
+        if (!field || !thought) return {};
+        const thinking = [{ type: "text", text: thought }];
+        const parts = [{ type: "thinking", thinking, closed: true }, ...texts];
+        return { [field]: field === "content" ? parts : thought };
+      }
+      const echoed = turns(echo("hm"), echo(blank), echo("aha", { type: "text", text: "so" }));
       for (const [kind, fields, out] of [
         ["thinker", ON, echoed],
         ["thinker", {}, bare],
