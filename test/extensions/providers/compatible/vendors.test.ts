@@ -774,6 +774,13 @@ describe("tools", () => {
       },
     ],
     [
+      "definitions below the top",
+      withX(withX({ $ref: "#/properties/x/$defs/A" }, { $defs: { A: { enum: ["a"] }, B: true } })),
+      withX(withX({ $ref: "#/$defs/properties.x.$defs.A" }), {
+        $defs: { "properties.x.$defs.A": { enum: ["a"], type: "string" } },
+      }),
+    ],
+    [
       "references to nothing",
       { type: "object", properties: { a: { $ref: "http://a/b" }, b: { $ref: "#/$defs/B" } } },
       { type: "object", properties: { a: {}, b: {} } },
