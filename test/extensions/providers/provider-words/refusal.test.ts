@@ -176,6 +176,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, "Reasoning prompt mode is not enabled for this model"],
     [400, 'think value "medium" is not supported for this model'],
     [400, "Unsupported thinking type for the current model: disabled Request id: 02"],
+    [400, '"thinking.type.disabled" is not supported for this model. Use "thinking.type.adaptive"'],
     [400, "Function calling is not enabled for models/gemma-3-27b-it"],
     [400, "Developer instruction is not enabled for models/gemma-3-27b-it"],
   ],
