@@ -145,6 +145,7 @@ const ROWS: Record<string, Row> = {
   },
   mistral: {
     ...byEffort("high", ["high", "high", "high"]),
+    takes: ["prompt_cache_key"],
     silent: { temperature: 1 },
     sent: { seed: null, random_seed: 7, user: null },
     refused: ["logprobs"],
@@ -179,6 +180,7 @@ const ROWS: Record<string, Row> = {
   nvidia: { ...byTemplate, takes: [], sent: { user: null }, echo: "reasoning_content" },
   deepinfra: {
     ...byEffort("medium", ["low", "medium", "high"]),
+    takes: ["prompt_cache_key"],
     sent: { parallel_tool_calls: null },
     refused: ["logprobs"],
     echo: "reasoning_content",
@@ -189,6 +191,7 @@ const ROWS: Record<string, Row> = {
   "llama.cpp": { ...byTemplate, choices: "required", echo: "reasoning_content" },
   cerebras: {
     ...byEffort("medium", ["low", "medium", "high"]),
+    takes: ["prompt_cache_key"],
     silent: {},
     sent: renamed,
     refused: PENALTIES,
@@ -446,6 +449,7 @@ for (const [vendor, temperature, top_p] of [
   ["vllm", 2, 0.01],
   ["sglang", 2, 0.01],
   ["nvidia", 2, 0.01],
+  ["deepinfra", 2, 0.01],
   ["qwen", 1.99, 0.01],
   ["zhipu", 1, 0.01],
   ["cohere", 1, 0.01],
