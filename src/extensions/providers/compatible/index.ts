@@ -85,6 +85,10 @@ function thinkingFields(
   return { ...fields.on, reasoning_effort: known };
 }
 
+/** Whether the model thinks about its answer. */
+const thinks = ({ wantsThinking }: ChatRequest, { reasoning, traits }: Target): boolean =>
+  reasoning && (wantsThinking || !traits.thinking_off || traits.thinking === "always");
+
 /** OpenAI's models that accept tools in this API only without thinking. */
 const NO_THINKING_WITH_TOOLS = /^(openai\.)?gpt-(5\.[2-9]|[6-9])/;
 /** Values of the trait `thinking` whose models refuse to think when a tool is forced. */
@@ -142,9 +146,10 @@ export const compatibleDialect: Dialect = {
           : withShortIds(withStatedIds(messages), max_call_id),
     };
     const fields = requestBody(written, target);
+    const hasThinkingParts = tool_choice === "any" && thinks(written, target);
     const plain = {
       ...fields,
-      messages: tool_choice === "any" ? withThinkingParts(fields.messages) : fields.messages,
+      ...(hasThinkingParts && { messages: withThinkingParts(fields.messages, written.messages) }),
       ...thinkingFields(written, target),
     };
     const documented = isPrefilled ? withMarkedPrefill(plain, target.traits) : plain;

@@ -46,14 +46,18 @@ const shortId = (id: string): string => (/^[a-z\d]{9}$/i.test(id) ? id : sha256(
 export const forMistral = (messages: readonly Message[]): readonly Message[] =>
   withCallIds(withAcknowledgements(messages), shortId);
 
-/** The body's messages with their reasoning as the first part of the content, as Mistral has it. */
-export const withThinkingParts = (messages: readonly object[]): readonly object[] =>
-  messages.map((message: { readonly reasoning_content?: string; readonly content?: unknown }) => {
+/**
+ * The body's messages with the reasoning in the client's as the first part of their content.
+ * Mistral wants the reasoning of every reply back, with calls or not.
+ */
+export const withThinkingParts = (body: readonly object[], messages: readonly Message[]) =>
+  body.map((written, at) => {
+    const message = messages[at];
+    if (message?.role !== "assistant" || !message.reasoning_content?.trim()) return written;
     const { reasoning_content: text, content } = message;
-    if (text === undefined) return message;
     const thinking = { type: "thinking", thinking: [{ type: "text", text }], closed: true };
-    const parts = [thinking, ...(content ? [{ type: "text", text: content }] : [])];
-    return { ...message, reasoning_content: undefined, content: text.trim() ? parts : content };
+    const texts = content ? [{ type: "text", text: content }] : [];
+    return { ...written, content: [thinking, ...texts] };
   });
 
 /** Hashes ids of more than `max` characters. Some other servers write longer ones. */

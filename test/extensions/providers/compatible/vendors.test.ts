@@ -654,6 +654,27 @@ describe("tools", () => {
     }
   });
 
+  it("are not needed for thinking to go back to Mistral, if the client kept any", () => {
+    const thought = { ...says("So."), reasoning_content: "hm" };
+    const blank = { ...says("Yes."), reasoning_content: " " };
+    const messages = [...user("hi"), thought, ...user("on"), blank, ...user("on")];
+    const parts = [
+      { type: "thinking", thinking: [{ type: "text", text: "hm" }], closed: true },
+      { type: "text", text: "So." },
+    ];
+    for (const [fields, content] of [
+      [ON, parts],
+      [{}, "So."],
+    ] as const) {
+      const { messages: told } = sent({ vendor: "mistral" }, KINDS.thinker, {
+        messages,
+        ...fields,
+      });
+      assert.deepEqual(told[1], { role: "assistant", content });
+      assert.deepEqual(told[3], says("Yes."));
+    }
+  });
+
   it("are followed by an assistant message before a user message at Mistral", () => {
     const messages = [...user("hi"), ...calledOf("call_1"), ...user("and?")];
     const roles = back("mistral", messages).map(({ role }) => role);
