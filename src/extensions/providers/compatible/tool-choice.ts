@@ -28,14 +28,19 @@ export function toolFields(
 /** The names of models whose API checks the schemas of tools with Moonshot's validator. */
 const KIMI = /kimi|moonshot/i;
 
+/** The schema of a tool for which the client stated none. Mistral demands one. */
+const NO_PARAMETERS = { type: "object", properties: {} };
+
 /** The tools with schemas that the model's API accepts. */
-export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel }: Target) {
+export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, traits }: Target) {
+  const missing = traits.tool_choice === "any" ? NO_PARAMETERS : undefined;
   const accepted = KIMI.test(upstreamModel) ? kimiSchema : portableSchema;
   return tools?.map((tool): Tool => {
-    const { parameters: stated, strict } = tool.function;
+    const { parameters: stated = missing, strict } = tool.function;
     // A client that demands a strict schema learns that the model cannot follow it.
     const parameters = strict && accepted === portableSchema ? stated : accepted(stated);
-    return parameters === stated ? tool : { ...tool, function: { ...tool.function, parameters } };
+    if (parameters === tool.function.parameters) return tool;
+    return { ...tool, function: { ...tool.function, parameters } };
   });
 }
 

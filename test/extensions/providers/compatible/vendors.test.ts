@@ -872,6 +872,19 @@ describe("tools", () => {
       assert.deepEqual(sentTo("m"), JSON.parse(JSON.stringify(tools[0])));
     });
 
+  it("have parameters at Mistral, which demands them, also where the client stated none", () => {
+    const bare = { type: "function", function: { name: "f" } };
+    for (const [vendor, tool] of [
+      ["mistral", fn("f")],
+      ["openai", bare],
+    ] as const)
+      for (const strict of [true, false]) {
+        const tools = [{ ...bare, function: { ...bare.function, strict } }];
+        const { tools: told } = sent({ vendor }, {}, { tools, tool_choice: "auto" });
+        assert.deepEqual(told, [{ ...tool, function: { ...tool.function, strict } }]);
+      }
+  });
+
   it("have no patterns that only JavaScript knows: OpenAI, DeepSeek and Kimi refuse them", () => {
     const texts = (pattern: string) => ({ type: "array", items: { type: "string", pattern } });
     const refused = [
