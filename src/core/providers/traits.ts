@@ -42,7 +42,8 @@ export interface Traits {
   readonly supports: readonly string[];
   /**
    * The known forms of tool_choice. `required`: all but named tools. `any`: the same, spelled "any"
-   * as at Mistral, and ids of calls have nine characters, as Mistral demands. `auto`: only "auto".
+   * as at Mistral, and as Mistral demands, ids of calls have nine characters, and the reasoning of
+   * earlier replies goes back as a part of their content. `auto`: only "auto".
    */
   readonly tool_choice: "all" | "required" | "any" | "auto";
   /**

@@ -38,11 +38,12 @@ const echoField = ({ echo, thinking }: Traits): string =>
 /**
  * Returns a function that writes the known fields of one message after another. With an echo field,
  * tool calls and the model's later messages in the same turn carry their reasoning, or else a
- * blank: DeepSeek's V4 Pro refuses an empty one. A chat template (`system_first`, `alternates`)
- * would take a blank for a thought.
+ * blank in `reasoning_content`: DeepSeek's V4 Pro refuses an empty one. A chat template
+ * (`system_first`, `alternates`) and the servers that take `reasoning`, such as Cerebras, would
+ * take a blank for a thought.
  */
 function createMessageWriter(echo: string, traits: Traits): (message: Message) => object {
-  const blank = traits.system_first || traits.alternates ? undefined : " ";
+  const blank = echo === "reasoning" || traits.system_first || traits.alternates ? undefined : " ";
   let hasCalled = false;
   return (checked) => {
     const message = checked.marked || checked.name ? acceptedMessage(checked, traits) : checked;

@@ -14,7 +14,7 @@ import {
 import { requestBody } from "../../../core/providers/openai/request.ts";
 import { effortOf, pseudonymOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
-import { finishReasonOf, refusal } from "../provider-words/index.ts";
+import { finishReasonOf, refusal, withStatedIds } from "../provider-words/index.ts";
 import { scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
 import { acceptedMessages } from "./refused-messages.ts";
@@ -24,7 +24,7 @@ import {
   forMistral,
   toolFields,
   withShortIds,
-  withStatedIds,
+  withThinkingParts,
 } from "./tool-choice.ts";
 
 /** The tools with the client's marks for the provider's cache. */
@@ -85,6 +85,10 @@ function thinkingFields(
   return { ...fields.on, reasoning_effort: known };
 }
 
+/** Whether the model thinks about its answer. */
+const thinks = ({ wantsThinking }: ChatRequest, { reasoning, traits }: Target): boolean =>
+  reasoning && (wantsThinking || !traits.thinking_off || traits.thinking === "always");
+
 /** OpenAI's models that accept tools in this API only without thinking. */
 const NO_THINKING_WITH_TOOLS = /^(openai\.)?gpt-(5\.[2-9]|[6-9])/;
 /** Values of the trait `thinking` whose models refuse to think when a tool is forced. */
@@ -141,7 +145,13 @@ export const compatibleDialect: Dialect = {
           ? forMistral(messages)
           : withShortIds(withStatedIds(messages), max_call_id),
     };
-    const plain = { ...requestBody(written, target), ...thinkingFields(written, target) };
+    const fields = requestBody(written, target);
+    const hasThinkingParts = tool_choice === "any" && thinks(written, target);
+    const plain = {
+      ...fields,
+      ...(hasThinkingParts && { messages: withThinkingParts(fields.messages, written.messages) }),
+      ...thinkingFields(written, target),
+    };
     const documented = isPrefilled ? withMarkedPrefill(plain, target.traits) : plain;
     const body =
       tool_choice === "all" ? documented : { ...documented, ...toolFields(written, tool_choice) };

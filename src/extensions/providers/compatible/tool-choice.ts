@@ -2,7 +2,7 @@
 // and what Mistral demands of messages with calls and their results.
 import { sha256 } from "../../../core/hash.ts";
 import type { ChatRequest, Message, Tool } from "../../../core/openai/request.ts";
-import { statedId } from "../provider-words/index.ts";
+import { withCallIds } from "../provider-words/index.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { hashedId, kimiSchema, portableSchema } from "../turns/index.ts";
@@ -28,14 +28,19 @@ export function toolFields(
 /** The names of models whose API checks the schemas of tools with Moonshot's validator. */
 const KIMI = /kimi|moonshot/i;
 
+/** The schema of a tool for which the client stated none. Mistral demands one. */
+const NO_PARAMETERS = { type: "object", properties: {} };
+
 /** The tools with schemas that the model's API accepts. */
-export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel }: Target) {
+export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, traits }: Target) {
+  const missing = traits.tool_choice === "any" ? NO_PARAMETERS : undefined;
   const accepted = KIMI.test(upstreamModel) ? kimiSchema : portableSchema;
   return tools?.map((tool): Tool => {
-    const { parameters: stated, strict } = tool.function;
+    const { parameters: stated = missing, strict } = tool.function;
     // A client that demands a strict schema learns that the model cannot follow it.
     const parameters = strict && accepted === portableSchema ? stated : accepted(stated);
-    return parameters === stated ? tool : { ...tool, function: { ...tool.function, parameters } };
+    if (parameters === tool.function.parameters) return tool;
+    return { ...tool, function: { ...tool.function, parameters } };
   });
 }
 
@@ -44,7 +49,21 @@ const shortId = (id: string): string => (/^[a-z\d]{9}$/i.test(id) ? id : sha256(
 
 /** The messages with ids, and in an order, that Mistral accepts. */
 export const forMistral = (messages: readonly Message[]): readonly Message[] =>
-  withIds(withAcknowledgements(messages), shortId);
+  withCallIds(withAcknowledgements(messages), shortId);
+
+/**
+ * The body's messages with the reasoning in the client's as the first part of their content.
+ * Mistral wants the reasoning of every reply back, with calls or not.
+ */
+export const withThinkingParts = (body: readonly object[], messages: readonly Message[]) =>
+  body.map((written, at) => {
+    const message = messages[at];
+    if (message?.role !== "assistant" || !message.reasoning_content?.trim()) return written;
+    const { reasoning_content: text, content } = message;
+    const thinking = { type: "thinking", thinking: [{ type: "text", text }], closed: true };
+    const texts = content ? [{ type: "text", text: content }] : [];
+    return { ...written, content: [thinking, ...texts] };
+  });
 
 /** Hashes ids of more than `max` characters. Some other servers write longer ones. */
 export function withShortIds(messages: readonly Message[], max = Infinity): readonly Message[] {
@@ -52,32 +71,5 @@ export function withShortIds(messages: readonly Message[], max = Infinity): read
     (message) =>
       message.role === "assistant" && message.tool_calls.some(({ id }) => id.length > max),
   );
-  return hasLong ? withIds(messages, (id) => (id.length > max ? hashedId(id) : id)) : messages;
+  return hasLong ? withCallIds(messages, (id) => (id.length > max ? hashedId(id) : id)) : messages;
 }
-
-/** Restores the provider's own ids of calls, except for an id that several calls share. */
-export function withStatedIds(messages: readonly Message[]): readonly Message[] {
-  const calls = messages.flatMap((message) =>
-    message.role === "assistant" ? message.tool_calls : [],
-  );
-  const stated = new Map<string, string>();
-  const counts = new Map<string, number>();
-  for (const { id } of calls) {
-    const original = statedId(id);
-    if (original !== id && !stated.has(id)) counts.set(original, (counts.get(original) ?? 0) + 1);
-    if (original !== id) stated.set(id, original);
-  }
-  if (stated.size === 0) return messages;
-  return withIds(messages, (id) => {
-    const original = stated.get(id);
-    return original !== undefined && counts.get(original) === 1 ? original : id;
-  });
-}
-
-const withIds = (messages: readonly Message[], idOf: (id: string) => string): readonly Message[] =>
-  messages.map((message) => {
-    if (message.role === "tool") return { ...message, tool_call_id: idOf(message.tool_call_id) };
-    if (message.role !== "assistant" || message.tool_calls.length === 0) return message;
-    const calls = message.tool_calls.map((call) => ({ ...call, id: idOf(call.id) }));
-    return { ...message, tool_calls: calls };
-  });

@@ -136,7 +136,7 @@ const UNABLE = [
   /^model \S+ does not support parameter reasoningeffort|^chat_template is not supported/i,
   /^unsupported (value|parameter): 'reasoning_effort'|^`?reasoning_effort`? must be one of/i,
   /^.?(reasoning[ _](effort|format|prompt mode)|think value)\S*( \S+)? is not (support|enabl)ed /i,
-  /^unsupported thinking type for the current model/i,
+  /^unsupported thinking type for the current model|^"?thinking\.type\.\w+"? is not supported/i,
   /^function tools with reasoning_effort are not supported/i,
 ];
 /** A firewall in front of the provider rejects the content with a page of its own. */

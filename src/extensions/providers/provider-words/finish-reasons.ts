@@ -11,6 +11,8 @@ type Outcome = FinishReason | "failed" | "failed_on_content" | "unfinished";
 /** The providers' words for each outcome, separated by blanks. Any other word means "stop". */
 const WORDS: readonly (readonly [outcome: Outcome, words: string])[] = [
   ["length", "length max_tokens model_length model_context_window_exceeded MAX_TOKENS"],
+  // Gemini 4 could go on in a further request, with a token that the gateway does not keep.
+  ["length", "CONTINUATION"],
   ["tool_calls", "tool_calls function_call tool_use"],
   ["content_filter", "content_filter sensitive refusal SAFETY RECITATION BLOCKLIST SPII LANGUAGE"],
   ["content_filter", "PROHIBITED_CONTENT IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION"],

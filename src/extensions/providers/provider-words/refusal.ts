@@ -39,12 +39,17 @@ export function refusal(
   const rule = ERROR_RULES.find(
     (rule) => rule.status.test(String(status)) && matchesTexts(rule, texts),
   )!;
+  const coding = headers.get("content-encoding");
+  // The pooled client decompresses nothing, the built-in fetch does.
+  const isCompressed = coding !== null && texts.message.includes("\ufffd");
   return new ProviderError(rule.code, `the provider answered with status ${status}`, {
     status,
     operator: rule.operator,
     fromContent: rule.fromContent,
     retryAfterMs: statedWait(headers, retryDelayIn(body), now),
-    providerMessage: texts.message || undefined,
+    providerMessage: isCompressed
+      ? `a text that is compressed (${coding}) although identity was asked for`
+      : texts.message || undefined,
   });
 }
 

@@ -1,5 +1,6 @@
 // The ids of tool calls.
 import { randomHex } from "../../../core/ids.ts";
+import type { Message } from "../../../core/openai/request.ts";
 
 /**
  * Whether every provider accepts a call with this id in a later turn. Some refuse other characters,
@@ -25,3 +26,34 @@ export function statedId(id: string): string {
   const stated = Buffer.from(wrapped, "base64url").toString();
   return /^[\x21-\x7e]+$/.test(stated) && encoded(stated) === wrapped ? stated : id;
 }
+
+/** Restores the provider's own ids of calls, except for an id that several calls share. */
+export function withStatedIds(messages: readonly Message[]): readonly Message[] {
+  const calls = messages.flatMap((message) =>
+    message.role === "assistant" ? message.tool_calls : [],
+  );
+  const stated = new Map<string, string>();
+  const counts = new Map<string, number>();
+  for (const { id } of calls) {
+    const original = statedId(id);
+    if (original !== id && !stated.has(id)) counts.set(original, (counts.get(original) ?? 0) + 1);
+    if (original !== id) stated.set(id, original);
+  }
+  if (stated.size === 0) return messages;
+  return withCallIds(messages, (id) => {
+    const original = stated.get(id);
+    return original !== undefined && counts.get(original) === 1 ? original : id;
+  });
+}
+
+/** The messages with other ids of calls, in the calls and their results. */
+export const withCallIds = (
+  messages: readonly Message[],
+  idOf: (id: string) => string,
+): readonly Message[] =>
+  messages.map((message) => {
+    if (message.role === "tool") return { ...message, tool_call_id: idOf(message.tool_call_id) };
+    if (message.role !== "assistant" || message.tool_calls.length === 0) return message;
+    const calls = message.tool_calls.map((call) => ({ ...call, id: idOf(call.id) }));
+    return { ...message, tool_calls: calls };
+  });

@@ -49,6 +49,8 @@ const WRITERS = new Map<string, Writer>([
   ["required", names],
   ["description", asString],
   ["enum", (value) => (asArray(value).length > 0 ? value : undefined)],
+  // Definitions below the top: those that references lead to are copied to the top.
+  ...["$defs", "definitions"].map((name) => [name, () => undefined] as const),
 ]);
 
 /** The schema in keywords that Kimi's validator accepts: an object, without `anyOf` at its top. */

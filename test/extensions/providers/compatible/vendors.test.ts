@@ -72,7 +72,7 @@ interface Row {
   /** What is sent for an absent temperature and top_p. Absent: both as 1. */
   readonly silent?: Json;
   readonly choices?: "required" | "any" | "auto";
-  /** The field in which thinking is sent back with tool calls. */
+  /** The field in which thinking is sent back with tool calls. In `content` it is a part. */
   readonly echo?: string;
   /** What that field has in a message without thinking. "": there is no field. Absent: a blank. */
   readonly blank?: "";
@@ -145,11 +145,14 @@ const ROWS: Record<string, Row> = {
   },
   mistral: {
     ...byEffort("high", ["high", "high", "high"]),
+    takes: ["prompt_cache_key"],
     silent: { temperature: 1 },
     sent: { seed: null, random_seed: 7, user: null },
     refused: ["logprobs"],
     usageUnasked: true,
     choices: "any",
+    echo: "content",
+    blank: "",
   },
   groq: {
     ...byEffort("medium", ["low", "medium", "high"]),
@@ -158,6 +161,7 @@ const ROWS: Record<string, Row> = {
     thinker: { reasoning_format: "parsed" },
     refused: ["logprobs"],
     echo: "reasoning",
+    blank: "",
   },
   openrouter: {
     ...byReasoning,
@@ -170,16 +174,29 @@ const ROWS: Record<string, Row> = {
     takes: ["logit_bias"],
     sent: { user: null, parallel_tool_calls: null },
     refused: ["logprobs"],
+    echo: "reasoning",
+    blank: "",
+  },
+  nvidia: { ...byTemplate, takes: [], sent: { user: null }, echo: "reasoning_content" },
+  deepinfra: {
+    ...byEffort("medium", ["low", "medium", "high"]),
+    takes: ["prompt_cache_key"],
+    sent: { parallel_tool_calls: null },
+    refused: ["logprobs"],
+    echo: "reasoning_content",
+    blank: "",
   },
   vllm: { ...byTemplate, echo: "reasoning" },
   sglang: { ...byTemplate, thinker: { separate_reasoning: true }, echo: "reasoning_content" },
   "llama.cpp": { ...byTemplate, choices: "required", echo: "reasoning_content" },
   cerebras: {
     ...byEffort("medium", ["low", "medium", "high"]),
+    takes: ["prompt_cache_key"],
     silent: {},
     sent: renamed,
     refused: PENALTIES,
     echo: "reasoning",
+    blank: "",
   },
   fireworks: {
     ...byEffort("medium", ["low", "medium", "high"]),
@@ -193,7 +210,12 @@ const ROWS: Record<string, Row> = {
     refused: ["required", "named", "logprobs"],
     choices: "auto",
   },
-  qwen: { off: { enable_thinking: false }, on: { enable_thinking: true } },
+  qwen: {
+    off: { enable_thinking: false },
+    on: { enable_thinking: true },
+    echo: "reasoning_content",
+    blank: "",
+  },
   moonshot: {
     ...byType,
     takes: ["prompt_cache_key"],
@@ -343,8 +365,13 @@ describe("what a vendor is sent", () => {
     it(`${vendor}: tool calls sent back, with thinking or without`, () => {
       const given = turns({ reasoning_content: "hm" }, {}, { reasoning_content: "aha" });
       const bare = turns({}, {}, {});
-      const echo = (thought: string) => (field && thought ? { [field]: thought } : {});
-      const echoed = turns(echo("hm"), echo(blank), echo("aha"));
+      function echo(thought: string, ...texts: Json[]): Json {
+        if (!field || !thought) return {};
+        const thinking = [{ type: "text", text: thought }];
+        const parts = [{ type: "thinking", thinking, closed: true }, ...texts];
+        return { [field]: field === "content" ? parts : thought };
+      }
+      const echoed = turns(echo("hm"), echo(blank), echo("aha", { type: "text", text: "so" }));
       for (const [kind, fields, out] of [
         ["thinker", ON, echoed],
         ["thinker", {}, bare],
@@ -422,6 +449,7 @@ for (const [vendor, temperature, top_p] of [
   ["vllm", 2, 0.01],
   ["sglang", 2, 0.01],
   ["nvidia", 2, 0.01],
+  ["deepinfra", 2, 0.01],
   ["qwen", 1.99, 0.01],
   ["zhipu", 1, 0.01],
   ["cohere", 1, 0.01],
@@ -459,17 +487,18 @@ function backMarked(messages: readonly object[], at: number): Json[] {
 describe("system messages", () => {
   for (const vendor of [
     ...["vllm", "sglang", "llama.cpp", "lmstudio"],
-    ...["nvidia", "deepinfra", "together", "fireworks"],
+    ...["nvidia", "deepinfra", "together", "fireworks", "qwen"],
   ])
     it(`${vendor}: one is sent, first, because chat templates reject others`, () => {
       const begun = [system("Be brief."), POLITE, ...user("hi"), says("So.")];
       const one = [system("Be brief.\n\nBe polite."), ...user("hi"), says("So.")];
       const more = [...asTold("Stop."), ...user("on")];
-      assert.deepEqual(back(vendor, begun), one);
-      assert.deepEqual(back(vendor, [...begun, system("Stop."), ...user("on")]), [...one, ...more]);
+      const told = (messages: Json[]) => back(vendor, messages, { prefill: "none" });
+      assert.deepEqual(told(begun), one);
+      assert.deepEqual(told([...begun, system("Stop."), ...user("on")]), [...one, ...more]);
       const asked = [...user("hi"), ...asTold("Be polite.")];
-      assert.deepEqual(back(vendor, [...user("hi"), POLITE]), asked);
-      assert.deepEqual(back(vendor, [system("a"), system("b")]), [system("a\n\nb")]);
+      assert.deepEqual(told([...user("hi"), POLITE]), asked);
+      assert.deepEqual(told([system("a"), system("b")]), [system("a\n\nb")]);
     });
 
   for (const vendor of ["openai", "deepseek", "generic"])
@@ -625,6 +654,27 @@ describe("tools", () => {
     }
   });
 
+  it("are not needed for thinking to go back to Mistral, if the client kept any", () => {
+    const thought = { ...says("So."), reasoning_content: "hm" };
+    const blank = { ...says("Yes."), reasoning_content: " " };
+    const messages = [...user("hi"), thought, ...user("on"), blank, ...user("on")];
+    const parts = [
+      { type: "thinking", thinking: [{ type: "text", text: "hm" }], closed: true },
+      { type: "text", text: "So." },
+    ];
+    for (const [fields, content] of [
+      [ON, parts],
+      [{}, "So."],
+    ] as const) {
+      const { messages: told } = sent({ vendor: "mistral" }, KINDS.thinker, {
+        messages,
+        ...fields,
+      });
+      assert.deepEqual(told[1], { role: "assistant", content });
+      assert.deepEqual(told[3], says("Yes."));
+    }
+  });
+
   it("are followed by an assistant message before a user message at Mistral", () => {
     const messages = [...user("hi"), ...calledOf("call_1"), ...user("and?")];
     const roles = back("mistral", messages).map(({ role }) => role);
@@ -749,6 +799,13 @@ describe("tools", () => {
       },
     ],
     [
+      "definitions below the top",
+      withX(withX({ $ref: "#/properties/x/$defs/A" }, { $defs: { A: { enum: ["a"] }, B: true } })),
+      withX(withX({ $ref: "#/$defs/properties.x.$defs.A" }), {
+        $defs: { "properties.x.$defs.A": { enum: ["a"], type: "string" } },
+      }),
+    ],
+    [
       "references to nothing",
       { type: "object", properties: { a: { $ref: "http://a/b" }, b: { $ref: "#/$defs/B" } } },
       { type: "object", properties: { a: {}, b: {} } },
@@ -814,6 +871,19 @@ describe("tools", () => {
       assert.deepEqual(sentTo("kimi-k2.6")["function"]["parameters"], accepted);
       assert.deepEqual(sentTo("m"), JSON.parse(JSON.stringify(tools[0])));
     });
+
+  it("have parameters at Mistral, which demands them, also where the client stated none", () => {
+    const bare = { type: "function", function: { name: "f" } };
+    for (const [vendor, tool] of [
+      ["mistral", fn("f")],
+      ["openai", bare],
+    ] as const)
+      for (const strict of [true, false]) {
+        const tools = [{ ...bare, function: { ...bare.function, strict } }];
+        const { tools: told } = sent({ vendor }, {}, { tools, tool_choice: "auto" });
+        assert.deepEqual(told, [{ ...tool, function: { ...tool.function, strict } }]);
+      }
+  });
 
   it("have no patterns that only JavaScript knows: OpenAI, DeepSeek and Kimi refuse them", () => {
     const texts = (pattern: string) => ({ type: "array", items: { type: "string", pattern } });

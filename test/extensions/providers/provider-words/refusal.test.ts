@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { gzipSync } from "node:zlib";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
 import {
   refusal,
@@ -175,6 +176,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, "Reasoning prompt mode is not enabled for this model"],
     [400, 'think value "medium" is not supported for this model'],
     [400, "Unsupported thinking type for the current model: disabled Request id: 02"],
+    [400, '"thinking.type.disabled" is not supported for this model. Use "thinking.type.adaptive"'],
     [400, "Function calling is not enabled for models/gemma-3-27b-it"],
     [400, "Developer instruction is not enabled for models/gemma-3-27b-it"],
   ],
@@ -261,6 +263,16 @@ describe("an answer other than 200", () => {
     const { message, detail } = refusal(500, NO_HEADERS, { error: { message: "sk-secret" } });
     assert.equal(detail.providerMessage, "sk-secret");
     assert.ok(!message.includes("sk-secret"));
+  });
+
+  it("has a note in the place of a compressed message, unless the transport decompressed it", () => {
+    const headers = { get: (name: string) => (name === "content-encoding" ? "gzip" : null) };
+    const json = JSON.stringify({ error: { message: "no such key" } });
+    const { detail } = refusal(401, headers, gzipSync(json).toString());
+    const note = "a text that is compressed (gzip) although identity was asked for";
+    assert.deepEqual([detail.providerMessage, detail.operator], [note, "key"]);
+    const plain = refusal(401, headers, JSON.parse(json));
+    assert.equal(plain.detail.providerMessage, "no such key");
   });
 });
 

@@ -16,6 +16,7 @@ const WORDS: Readonly<Record<string, readonly unknown[]>> = {
   ],
   length: [
     ...["length", "max_tokens", "model_length", "model_context_window_exceeded", "MAX_TOKENS"],
+    "CONTINUATION",
   ],
   tool_calls: ["tool_calls", "function_call", "tool_use"],
   content_filter: [
