@@ -273,4 +273,15 @@ describe("a reply of the Responses API", () => {
     assert.deepEqual([status, reason], ["failed", { code, message }]);
     assert.deepEqual(fieldsOf(output, "type"), ["reasoning"]);
   });
+
+  for (const [code, failure] of [
+    ["upstream_rejected", "invalid_prompt"],
+    ["content_filter", "invalid_prompt"],
+    ["context_length_exceeded", "context_length_exceeded"],
+    ["model_overloaded", "model_overloaded"],
+  ] as const)
+    it(`fails with ${failure} if it ends with the error ${code}`, () => {
+      const events = readEvents(writer(true).fail(errorBody(new ApiError(code, "."), "id").error));
+      assert.deepEqual([events.at(-2)!["code"], last(events).error.code], [code, failure]);
+    });
 });
