@@ -60,6 +60,7 @@ export function createOutput(options: OutputOptions, emit: Emit) {
   let lastCall: number | undefined;
   let text: OpenItem | undefined;
   let kind: TextPart["type"] | undefined;
+  let hasMessage = false;
   /** Log probabilities of tokens whose text is incomplete, such as the first half of an emoji. */
   let pending: TokenLogprob[] = [];
 
@@ -101,6 +102,7 @@ export function createOutput(options: OutputOptions, emit: Emit) {
     if (part.text === "" && !part.logprobs?.length) return;
     if (kind !== part.type) endText("completed");
     kind = part.type;
+    hasMessage ||= kind !== "reasoning";
     if (!text) endCall();
     text ??= openText(kind, options, begin);
     text.add(pending.length > 0 ? withPending(part) : part);
@@ -133,9 +135,14 @@ export function createOutput(options: OutputOptions, emit: Emit) {
       } else if (part.type === "tool_arguments") calls[part.call]?.add(part);
       else if ("text" in part) addText(part);
     },
-    /** Ends the items that are open. */
+    /**
+     * Ends the items that are open. Like OpenAI's, a complete reply without text and calls has an
+     * empty message: clients such as the OpenAI Agents SDK ask again if there is none.
+     */
     end(ending: Ending): void {
       endText(ending);
+      const isBare = !hasMessage && calls.length === 0;
+      if (isBare && ending === "completed") openText("text", options, begin).end(ending);
       for (const call of calls) call?.end(ending);
     },
     /** The items that have ended, in the order in which they began. */

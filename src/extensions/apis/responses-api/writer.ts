@@ -29,6 +29,13 @@ const INCOMPLETE: { readonly [reason in FinishReason]?: string } = {
   content_filter: "content_filter",
 };
 
+/**
+ * The code in `response.failed`. A refused request has OpenAI's code: after most others, Codex
+ * sends the request again. After `context_length_exceeded` it compacts the conversation.
+ */
+const failureCode = ({ type, code }: ReturnType<typeof errorBody>["error"]): string =>
+  type === "invalid_request_error" && code !== "context_length_exceeded" ? "invalid_prompt" : code;
+
 export function createResponseWriter(options: ResponseOptions): ResponseWriter {
   const { stream, now, echo } = options;
   const head = {
@@ -96,7 +103,8 @@ export function createResponseWriter(options: ResponseOptions): ResponseWriter {
       const { code, message, param } = error;
       // Some SDKs read the error's fields from the event itself, others from its member `error`.
       emit("error", { code, message, param, error });
-      emit("response.failed", { response: response("failed", { error: { code, message } }) });
+      const failure = { code: failureCode(error), message };
+      emit("response.failed", { response: response("failed", { error: failure }) });
       return take();
     },
   };

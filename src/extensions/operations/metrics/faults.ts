@@ -4,7 +4,7 @@ import type { AttemptRecord } from "../../../core/ledger/ledger.ts";
 
 /** All kinds and their meanings. "It" is the provider. */
 export const FAULT_KINDS = {
-  timeout: "the provider was silent for too long",
+  timeout: "a deadline has passed: it was silent for too long, or its reply reached total_ms",
   overloaded: "it has no room at the moment: 429, 503, 529 and the like",
   unreachable: "no connection could be made",
   refused: "it refuses the gateway's key, account, address or model (401, 402, 403, 404)",

@@ -126,8 +126,11 @@ function restrictedParts(body: NativeRequest["body"]): readonly RestrictedPart[]
     if (content) addContent(content, [...path, "content"], isWithin || isRestricted);
   }
 
-  for (const [field, value] of Object.entries(body))
-    if (!FIELDS.has(field) && !OPTIONAL_FIELDS.has(field) && !isEmpty(value)) add(field, [field]);
+  for (const [field, value] of Object.entries(body)) {
+    // The usual speed is the default, and has the usual price.
+    const hasNoEffect = isEmpty(value) || (field === "speed" && value === "standard");
+    if (!FIELDS.has(field) && !OPTIONAL_FIELDS.has(field) && !hasNoEffect) add(field, [field]);
+  }
   addTypes(body["tools"], TOOLS, ["tools"]);
   const { edits } = asObject(body["context_management"]);
   addTypes(edits, EDITS, ["context_management", "edits"]);

@@ -127,10 +127,20 @@ describe("a reply of the Responses API", () => {
     assert.equal(order.join(" "), expected);
   });
 
-  it("may be empty, with no tokens written to the provider's cache", () => {
-    const events = streamed([]);
-    assert.deepEqual(types(events), ["created", "in_progress", "completed"]);
-    assert.deepEqual(last(events).output, []);
+  it("has an empty message if it is complete without text and calls", () => {
+    const empty = { type: "output_text", text: "", annotations: [], logprobs: [] };
+    for (const parts of [[], [reasoning("R")]]) {
+      const events = streamed(parts);
+      const message = last(events).output.at(-1);
+      assert.deepEqual([message.status, message.content], ["completed", [empty]]);
+      assert.deepEqual(comparable(assembleResponse(events)), comparable(last(events).output));
+      assert.deepEqual(fieldsOf(outputOf(parts, "length"), "type"), fieldsOf(parts, "type"));
+    }
+    const answered = [text("T"), reasoning("R")];
+    assert.deepEqual(fieldsOf(outputOf(answered), "type"), ["message", "reasoning"]);
+  });
+
+  it("may have no tokens written to the provider's cache", () => {
     const plain = makeUsage({ prompt: 20, completion: 7, cacheHit: 8, reasoning: 0 });
     const { usage } = JSON.parse(writer(false).end(plain, "stop"));
     assert.deepEqual(usage.input_tokens_details, { cached_tokens: 8, cache_write_tokens: 0 });
@@ -263,4 +273,15 @@ describe("a reply of the Responses API", () => {
     assert.deepEqual([status, reason], ["failed", { code, message }]);
     assert.deepEqual(fieldsOf(output, "type"), ["reasoning"]);
   });
+
+  for (const [code, failure] of [
+    ["upstream_rejected", "invalid_prompt"],
+    ["content_filter", "invalid_prompt"],
+    ["context_length_exceeded", "context_length_exceeded"],
+    ["model_overloaded", "model_overloaded"],
+  ] as const)
+    it(`fails with ${failure} if it ends with the error ${code}`, () => {
+      const events = readEvents(writer(true).fail(errorBody(new ApiError(code, "."), "id").error));
+      assert.deepEqual([events.at(-2)!["code"], last(events).error.code], [code, failure]);
+    });
 });

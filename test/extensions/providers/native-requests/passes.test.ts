@@ -143,6 +143,9 @@ describe("a request", () => {
     assert.deepEqual(bodyAt(OWN, body), { model: "m" });
     const listed = { ...OWN, passes: ["service_tier", "speed"] };
     assert.deepEqual(bodyAt(listed, body), { model: "m", service_tier: "auto" });
+    const usual = { model: "m", speed: "standard" };
+    refuseUnlisted(usual, []);
+    assert.deepEqual([bodyAt(OWN, usual), bodyAt(listed, usual)], [{ model: "m" }, usual]);
   });
 });
 
