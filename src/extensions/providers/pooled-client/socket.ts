@@ -1,4 +1,5 @@
 // Sockets to a provider, over TCP or TLS.
+import dns from "node:dns";
 import net from "node:net";
 import tls from "node:tls";
 
@@ -8,6 +9,24 @@ import tls from "node:tls";
  */
 const READ_MEMORY = Buffer.allocUnsafeSlow(64 * 1024);
 
+/** The lookups in progress: for each host, the connections that wait for its addresses. */
+const lookups = new Map<string, Parameters<net.LookupFunction>[2][]>();
+
+/**
+ * Looks up a host once for all connections that wait for it. Node makes only two lookups at a time
+ * by default, and each takes ten seconds or more if no name server answers: those of one such host
+ * would delay the connections to all others.
+ */
+const lookup: net.LookupFunction = (host, options, answered) => {
+  const waiting = lookups.get(host) ?? [];
+  if (waiting.push(answered) > 1) return;
+  lookups.set(host, waiting);
+  dns.lookup(host, options, (...answer) => {
+    lookups.delete(host);
+    for (const each of waiting) each(...answer);
+  });
+};
+
 /**
  * TCP probes a silent server after 15 seconds: a model may think for minutes, and the network may
  * drop an idle connection in the meantime. Of several addresses, each but the last gets two
@@ -15,6 +34,7 @@ const READ_MEMORY = Buffer.allocUnsafeSlow(64 * 1024);
  * server on another continent.
  */
 export const tcpOptions = (connectMs: number) => ({
+  lookup,
   noDelay: true,
   keepAlive: true,
   keepAliveInitialDelay: 15_000,
