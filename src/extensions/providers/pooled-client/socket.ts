@@ -1,31 +1,13 @@
 // Sockets to a provider, over TCP or TLS.
-import dns from "node:dns";
 import net from "node:net";
 import tls from "node:tls";
+import { lookup } from "../../bounds/lookups/index.ts";
 
 /**
  * All sockets read into this memory: no code keeps the bytes until the next read. Node would
  * allocate 64 KiB for each read, which costs more than copying the bytes that are kept.
  */
 const READ_MEMORY = Buffer.allocUnsafeSlow(64 * 1024);
-
-/** The lookups in progress: for each host, the connections that wait for its addresses. */
-const lookups = new Map<string, Parameters<net.LookupFunction>[2][]>();
-
-/**
- * Looks up a host once for all connections that wait for it. Node makes only two lookups at a time
- * by default, and each takes ten seconds or more if no name server answers: those of one such host
- * would delay the connections to all others.
- */
-const lookup: net.LookupFunction = (host, options, answered) => {
-  const waiting = lookups.get(host) ?? [];
-  if (waiting.push(answered) > 1) return;
-  lookups.set(host, waiting);
-  dns.lookup(host, options, (...answer) => {
-    lookups.delete(host);
-    for (const each of waiting) each(...answer);
-  });
-};
 
 /**
  * TCP probes a silent server after 15 seconds: a model may think for minutes, and the network may
