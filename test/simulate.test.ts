@@ -15,9 +15,10 @@ import { collectGarbage } from "./support/effort.ts";
 import { LONG } from "./support/long.ts";
 
 const SEEDS = LONG ? 10 : 3;
-/** HTTPS is not simulated. */
+/** HTTPS and DNS are not simulated. */
 const ABSENT = [
   "node:child_process execFile",
+  "node:dns lookup",
   "node:https createServer",
   "node:tls connect",
   "node:tls rootCertificates",

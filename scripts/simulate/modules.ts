@@ -140,6 +140,7 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
     ["node:net", simNet],
     ["node:http", simHttp],
     ["node:https", {}],
+    ["node:dns", {}],
     ["node:tls", { createSecureContext }],
     ["node:crypto", { ...PURE_CRYPTO, randomBytes: (size: number) => randomBytes(sim, size) }],
     ["node:timers/promises", time.promises],

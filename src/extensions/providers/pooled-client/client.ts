@@ -47,26 +47,16 @@ export function createPooledClient(
     const known = targets.get(url);
     if (known) return known;
     const parsed = new URL(url);
-    const target = { pool: poolOf(parsed), start: requestStart(parsed) };
+    const pool = pools.get(parsed.origin) ?? createPool(connect(parsed), maxConnections);
+    pools.set(parsed.origin, pool);
+    const target = { pool, start: requestStart(parsed) };
     if (targets.size >= MAX_TARGETS) targets.clear();
     targets.set(url, target);
     return target;
   }
 
-  function poolOf(url: URL): Pool {
-    const pool = pools.get(url.origin) ?? createPool(connect(url), maxConnections);
-    pools.set(url.origin, pool);
-    return pool;
-  }
-
   return {
-    send(url, request) {
-      try {
-        return post(targetOf(url), request);
-      } catch (error) {
-        return Promise.reject(error);
-      }
-    },
+    send: async (url, request) => post(targetOf(url), request),
     close() {
       for (const pool of pools.values()) pool.close();
     },
@@ -109,10 +99,7 @@ const requestStart = ({ pathname, search, host }: URL): string =>
  * holds characters that would end it: what follows them would be read as another header, or as
  * another request (section 11.1).
  */
-function requestBytes(
-  start: string,
-  { headers, body }: Pick<UpstreamRequest, "headers" | "body">,
-): Buffer {
+function requestBytes(start: string, { headers, body }: UpstreamRequest): Buffer {
   const length = Buffer.byteLength(body);
   let head = start;
   for (const name in headers) {

@@ -1,6 +1,7 @@
 // Sockets to a provider, over TCP or TLS.
 import net from "node:net";
 import tls from "node:tls";
+import { lookup } from "../../bounds/lookups/index.ts";
 
 /**
  * All sockets read into this memory: no code keeps the bytes until the next read. Node would
@@ -15,6 +16,7 @@ const READ_MEMORY = Buffer.allocUnsafeSlow(64 * 1024);
  * server on another continent.
  */
 export const tcpOptions = (connectMs: number) => ({
+  lookup,
   noDelay: true,
   keepAlive: true,
   keepAliveInitialDelay: 15_000,

@@ -7,6 +7,7 @@ import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
 import { literal } from "../../../core/schema/checker.ts";
 import { embeddedText } from "../../../embedded.ts";
+import { lookup } from "../../bounds/lookups/index.ts";
 import { loadPeer } from "../stores/index.ts";
 
 /** Milliseconds of a tick. Timeouts count ticks: while this process is blocked, only one passes. */
@@ -104,7 +105,7 @@ export function openStoredScript(
       // All servers and proxies support this version. With the next one, the package also prepares
       // for notifications of Redis Enterprise, which fails at IPv6 addresses.
       RESP: 2,
-      socket: { connectTimeout: CONNECT_MS, reconnectStrategy: () => RETRY_MS },
+      socket: { connectTimeout: CONNECT_MS, reconnectStrategy: () => RETRY_MS, lookup },
     });
     opened.on("error", (error) => {
       isRenewed = false;

@@ -1,6 +1,7 @@
 // Which connection a request uses, how long an idle one is kept, and what makes one unusable.
 
 import assert from "node:assert/strict";
+import dns from "node:dns";
 import type { Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import type { UpstreamRequest } from "../../../../src/core/upstream/transport.ts";
@@ -74,6 +75,27 @@ describe("the choice of a connection", () => {
 });
 
 // pooled-client.test.ts tests that the request is sent once more on a new connection.
+describe("the addresses of a host", () => {
+  it("are looked up once for all connections that wait for them, however they are found", async (t) => {
+    const { provider, client } = await start(t, reply());
+    const lookup = t.mock.method(dns, "lookup", () => undefined);
+    const url = provider.url.replace("127.0.0.1", "models.test");
+    for (const isFound of [false, true]) {
+      const calls = [call(client, url), call(client, url)];
+      await waitFor(() => lookup.mock.callCount() > 0, "a lookup");
+      const [first, ...more] = lookup.mock.calls.map((each): unknown[] => each.arguments);
+      assert.deepEqual([first![0], more], ["models.test", []]);
+      const answered = first![2] as (error: Error | null, addresses?: object[]) => void;
+      if (isFound) answered(null, [{ address: "127.0.0.1", family: 4 }]);
+      else answered(Object.assign(new Error("no such name"), { code: "ENOTFOUND" }));
+      for (const { text } of calls)
+        if (isFound) assert.equal(await text, "ok");
+        else await assert.rejects(text, { code: "ENOTFOUND" });
+      lookup.mock.resetCalls();
+    }
+  });
+});
+
 describe("a pooled connection that the provider closes", () => {
   for (const [name, then, resent] of [
     ["and the new one too: the request fails", (socket: Socket) => socket.destroy(), 1],

@@ -2,17 +2,20 @@
 // missing. Skipped like window.test.ts.
 
 import assert from "node:assert/strict";
+import dns from "node:dns";
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { pipeline } from "node:stream";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
+import { setImmediate, setTimeout as pause } from "node:timers/promises";
+import type { Config } from "../../../../src/core/config.ts";
+import { openStoredScript } from "../../../../src/extensions/scale/redis/index.ts";
 import { quickest, runToEnd } from "../../../support/program.ts";
 import { completion, silent, startProvider, status } from "../../../support/provider.ts";
 import { listening, noIpv6 } from "../../../support/listening.ts";
-import { noRedis, startRedis, type Redis } from "../../../support/redis.ts";
+import { noRedis, REDIS_FOLDER, startRedis, type Redis } from "../../../support/redis.ts";
 import { until } from "../../../support/wait.ts";
 import * as bench from "./bench.ts";
 
@@ -244,6 +247,21 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     const isTold = ({ event, detail = "" }: { event: string; detail?: string }) =>
       event === "limits_store_failed" && !bench.SLOW.test(detail);
     assert.deepEqual(gateway.outages().filter(isTold), []);
+  });
+
+  it("whose name servers are silent: all its connections wait for one lookup", async (t) => {
+    t.mock.method(process, "cwd", () => REDIS_FOLDER);
+    const lookup = t.mock.method(dns, "lookup", () => undefined);
+    const config = { limits: { store: "redis://limits.test:6379" } } as unknown as Config;
+    for (const subject of ["limits", "budgets"] as const) {
+      const path = "extensions/scale/redis/script.lua";
+      const script = openStoredScript(config, subject, path, () => undefined)!;
+      t.after(() => script.close());
+      assert.ok(script.start() instanceof Promise);
+    }
+    await until(async () => lookup.mock.callCount() > 0, "a lookup");
+    await setImmediate();
+    assert.equal(lookup.mock.callCount(), 1);
   });
 
   it("without the package redis: an error that says what to install", async (t) => {
