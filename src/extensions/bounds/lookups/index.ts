@@ -2,7 +2,7 @@
 import dns from "node:dns";
 import type { LookupFunction } from "node:net";
 
-/** The lookups in progress: for each host, the connections that wait for its addresses. */
+/** The lookups in progress, by host and options: the connections that wait for the addresses. */
 const lookups = new Map<string, Parameters<LookupFunction>[2][]>();
 
 /**
@@ -11,11 +11,12 @@ const lookups = new Map<string, Parameters<LookupFunction>[2][]>();
  * would delay the connections to all others.
  */
 export const lookup: LookupFunction = (host, options, answered) => {
-  const waiting = lookups.get(host) ?? [];
+  const asked = `${host} ${JSON.stringify(options)}`;
+  const waiting = lookups.get(asked) ?? [];
   if (waiting.push(answered) > 1) return;
-  lookups.set(host, waiting);
+  lookups.set(asked, waiting);
   dns.lookup(host, options, (...answer) => {
-    lookups.delete(host);
+    lookups.delete(asked);
     for (const each of waiting) each(...answer);
   });
 };
