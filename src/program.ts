@@ -27,6 +27,7 @@ import { install } from "./core/extension/install.ts";
 import type { Installed } from "./core/extension/installer.ts";
 import type { LogTargets } from "./core/logs.ts";
 import { ValidationError } from "./core/schema/checker.ts";
+import { VERSION } from "./core/version.ts";
 import {
   createReloader,
   reloadable,
@@ -78,11 +79,15 @@ async function runCommand(
     ...serveCommand,
     run(args) {
       if (!cluster.isWorker) return serveGateway(args, currentProcess, loader);
-      if (currentProcess.env[WORKER_MARK] === undefined) {
+      const firstVersion = currentProcess.env[WORKER_MARK];
+      if (firstVersion !== VERSION) {
         cluster.worker!.disconnect(); // an open channel would keep the process
         throw new UsageError(
-          "this is a worker of another program's node:cluster, such as PM2's cluster mode: start " +
-            "the gateway as a process of its own, with server.workers for several",
+          firstVersion === undefined
+            ? "this is a worker of another program's node:cluster, such as PM2's cluster mode: " +
+                "start the gateway as a process of its own, with server.workers for several"
+            : `version ${VERSION} has replaced version ${firstVersion} under a running gateway, ` +
+                "which cannot start workers from it: stop the gateway and start it again",
         );
       }
       return work(currentProcess, loader);

@@ -9,6 +9,7 @@ import { Writable } from "node:stream";
 import vm from "node:vm";
 import { build, type Plugin } from "esbuild";
 import { WORKER_MARK } from "../../src/command-line/processes.ts";
+import { VERSION } from "../../src/core/version.ts";
 import { ONE_FILE } from "../build.ts";
 import { type Cluster, createCluster, type Output } from "./cluster.ts";
 import { createModules, type Machine } from "./modules.ts";
@@ -142,7 +143,7 @@ export function startProcess(machine: Machine, bundle: Bundle, options: StartOpt
   const { time, require } = createModules(machine, owner, cluster);
   const currentProcess = Object.assign(signals, {
     argv: ["node", "chat-gateway", ...argv],
-    env: cluster.isWorker ? { [WORKER_MARK]: "1" } : {},
+    env: cluster.isWorker ? { [WORKER_MARK]: VERSION } : {},
     stdout: output("stdout"),
     stderr: output("stderr"),
     stdin: undefined,

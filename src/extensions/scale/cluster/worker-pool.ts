@@ -6,6 +6,7 @@ import { valueAt } from "../../../config/setting.ts";
 import type { Clock } from "../../../core/clock.ts";
 import type { Report } from "../../../core/extension/places.ts";
 import type { Logs } from "../../../core/logs.ts";
+import { VERSION } from "../../../core/version.ts";
 import type { ConfigMessage, FirstProcessMessage, WorkerMessage } from "./worker.ts";
 import { readLines } from "./output.ts";
 import { closeUnacknowledged } from "./unacknowledged.ts";
@@ -75,7 +76,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const isStopping = (): boolean => stopping || options.stopped.aborted;
 
   function start(): Promise<string> {
-    const worker = cluster.fork({ [WORKER_MARK]: "1" });
+    const worker = cluster.fork({ [WORKER_MARK]: VERSION });
     const { process: child } = worker;
     let hasSpoken = false; // from its first message on, the worker handles signals itself
     let why = "";

@@ -7,6 +7,7 @@ import { writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
+import { WORKER_MARK } from "../../../../src/command-line/processes.ts";
 import { entries, linesOf, segmentPath, segments, type Line } from "../../../support/books.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { assertFails, ended, lines } from "../../../support/command.ts";
@@ -103,14 +104,22 @@ describe("several workers", { concurrency: 2 }, () => {
     assert.equal(code, 0);
   });
 
-  it("refuse to be workers of another program, which would send them nothing", async () => {
-    const { args, cwd } = bundled(folder());
-    const foreign = `const cluster = require("node:cluster");
-      cluster.setupPrimary({ exec: ${JSON.stringify(args[0])}, args: ["serve"], execArgv: [] });
-      cluster.fork().on("exit", (code) => { process.exitCode = code; });`;
-    const refused = await runToEnd({ args: ["-e", foreign], cwd }, []);
-    assertFails(refused, 2, /worker of another program's node:cluster.*server\.workers/);
-  });
+  const foreign: readonly [whose: string, env: object, error: RegExp][] = [
+    ["another program", {}, /worker of another program's node:cluster.*server\.workers/],
+    [
+      "another version",
+      { [WORKER_MARK]: "0.0.1" },
+      /replaced version 0\.0\.1 .*: stop the gateway/,
+    ],
+  ];
+  for (const [whose, env, error] of foreign)
+    it(`refuse to be workers of ${whose}, which sends them other messages or none`, async () => {
+      const { args, cwd } = bundled(folder());
+      const first = `const cluster = require("node:cluster");
+        cluster.setupPrimary({ exec: ${JSON.stringify(args[0])}, args: ["serve"], execArgv: [] });
+        cluster.fork(${JSON.stringify(env)}).on("exit", (code) => { process.exitCode = code; });`;
+      assertFails(await runToEnd({ args: ["-e", first], cwd }, []), 2, error);
+    });
 
   for (const section of todays(["server", "admin"], 2))
     it(`with the port of ${section} in use: one line, exit 1`, async (t) => {
