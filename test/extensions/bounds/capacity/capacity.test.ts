@@ -232,10 +232,12 @@ describe("open connections", () => {
       const reading = () => stated ?? assert.fail("there is no /proc");
       const { mock } = t.mock.method(fs, "readFileSync", reading);
       syncBuiltinESMExports();
-      const share = connectionShare();
-      mock.restore();
-      syncBuiltinESMExports();
-      assert.equal(share, limit);
+      try {
+        assert.equal(connectionShare(), limit);
+      } finally {
+        mock.restore();
+        syncBuiltinESMExports();
+      }
     }
   });
 
