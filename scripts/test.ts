@@ -12,7 +12,8 @@
 // for the second quarter of the files, and the short form for the others; a file with many slow
 // cases then runs a quarter of them, in either form.
 
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   chmodSync,
   existsSync,
@@ -187,8 +188,7 @@ if (!values.sources) {
   files = tests.map(compiled);
 }
 const long = files.filter((_file, at) => parts !== undefined && at % parts === part! - 1);
-process.on("SIGINT", () => undefined); // Ctrl-C ends the tests, and then the folder is removed
-const { status } = spawnSync(
+const runner = spawn(
   process.execPath,
   [
     "--enable-source-maps",
@@ -198,7 +198,11 @@ const { status } = spawnSync(
     `--test-timeout=${DEADLINE_MS}`,
     ...modulesOf(files, long, temporary),
   ],
-  { stdio: "inherit", env: environment },
+  { stdio: "inherit", env: environment, detached: true },
 );
+// The tests lead a process group, so that a signal ends the programs that they started too.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
+  process.on(signal, () => process.kill(-runner.pid!));
+const [status] = await once(runner, "exit");
 rmSync(temporary, { recursive: true, force: true });
 process.exitCode = status ?? 1;

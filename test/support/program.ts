@@ -7,6 +7,7 @@ import { dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { buildSync } from "esbuild";
 import { PROGRAM } from "../../scripts/build.ts";
+import { clockArgs, clockModule } from "./today.ts";
 import { within } from "./wait.ts";
 
 /** A program to run. Peer packages are searched for in the folder `cwd`. */
@@ -14,7 +15,7 @@ export interface Program {
   /** Node's arguments up to the program's file, with absolute paths. */
   readonly args: readonly string[];
   readonly cwd: string;
-  /** The command that runs the program, with its arguments. Absent: Node. */
+  /** The command that runs the program, with its arguments. Absent: Node with the tests' clock. */
   readonly command?: readonly string[];
 }
 
@@ -79,7 +80,7 @@ export interface LaunchOptions {
 
 /** Starts a program with further arguments. */
 export function launch(
-  { args, cwd, command: [first = "", ...rest] = [process.execPath] }: Program,
+  { args, cwd, command: [first = "", ...rest] = [process.execPath, ...clockArgs] }: Program,
   more: readonly string[],
   { env: over = {}, detached = false, onLine }: LaunchOptions = {},
 ) {
@@ -151,11 +152,5 @@ const OVER_MS = 60_000;
 /** The same program with its wall clock set to the beginning of tomorrow, in UTC. */
 export function tomorrow(program: Program): Program {
   const shift = DAY_MS - (Date.now() % DAY_MS) + OVER_MS;
-  const module = `const { now } = Date;
-    globalThis.Date = class extends Date {
-      constructor(...args) { super(...(args.length > 0 ? args : [Date.now()])); }
-      static now() { return now() + ${shift}; }
-    };`;
-  const url = `data:text/javascript,${encodeURIComponent(module)}`;
-  return { ...program, args: ["--import", url, ...program.args] };
+  return { ...program, args: ["--import", clockModule(shift), ...program.args] };
 }

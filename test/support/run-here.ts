@@ -7,6 +7,7 @@ import { extensions } from "../../src/extensions.ts";
 import type { Process } from "../../src/command-line/terminal.ts";
 import { run } from "../../src/program.ts";
 import type { Ended } from "./program.ts";
+import "./today.ts"; // for its clock
 
 /** Signals that never arrive. */
 const SIGNALS = {

@@ -1,16 +1,29 @@
-// The wall clock of the tests and of the gateways in their processes. In the hour before midnight
-// UTC it is an hour slow, so that the day and month do not change during a test.
+// The wall clock of the tests, of the gateways in their processes, and of the programs that they
+// start. In the hour before midnight UTC it is an hour slow, so that the day and month do not change
+// during a test.
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-const behind = DAY - (Date.now() % DAY) < HOUR ? HOUR : 0;
+/** A module that adds `ms` milliseconds to the wall clock of the process that imports it. */
+export const clockModule = (ms: number): string =>
+  `data:text/javascript,${encodeURIComponent(`const { now } = Date;
+    globalThis.Date = class extends Date {
+      constructor(...args) { super(...(args.length > 0 ? args : [Date.now()])); }
+      static now() { return now() + ${ms}; }
+    };`)}`;
+
+const slow = DAY - (Date.now() % DAY) < HOUR ? [clockModule(-HOUR)] : [];
+for (const module of slow) await import(module);
+
+/** Arguments of Node that give a program this clock. */
+export const clockArgs: readonly string[] = slow.flatMap((module) => ["--import", module]);
 
 /** The time in milliseconds since 1970. */
-export const now = (): number => Date.now() - behind;
+export const now = (): number => Date.now();
 
 /** The day, such as 2026-01-31. */
-export const today = (): string => new Date(now()).toISOString().slice(0, 10);
+export const today = (): string => new Date().toISOString().slice(0, 10);
 
 /** The month, such as 2026-01. */
 export const thisMonth = (): string => today().slice(0, 7);

@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import net from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import tls from "node:tls";
@@ -9,6 +11,7 @@ import type { Part } from "../../../../src/core/openai/parts.ts";
 import type { Complete } from "../../../../src/core/routing/fallback.ts";
 import { countingKept } from "../../../../src/extensions/bounds/capacity/retained.ts";
 import { createCapacity } from "../../../../src/extensions/bounds/capacity/index.ts";
+import { connectionShare } from "../../../../src/extensions/bounds/capacity/shares.ts";
 import { certificate } from "../../../support/certificate.ts";
 import { KEY, startWith, user } from "../../../support/gateway.ts";
 import { chunk, held, speak, stream, type Behaviour } from "../../../support/provider.ts";
@@ -190,6 +193,7 @@ describe("what a stream retains", () => {
     ] as const)
       assert.equal(play(parts, { stream: true, native, ...fields }), expected);
     assert.equal(play([text, text], { stream: true, native: { dialect: "responses" } }), 512 + 2);
+    assert.equal(play([text, text], { stream: false, native: { dialect: "responses" } }), 0);
   });
 
   it("counts log probabilities", () => {
@@ -202,6 +206,7 @@ describe("what a stream retains", () => {
     const own = (type: string): Part => ({ type: "native", event: { type }, content: false });
     const keptOf = (...types: string[]) => play(types.map(own), STREAM);
     assert.deepEqual([keptOf("ping"), keptOf("message_delta", "ping")], [0, 39]);
+    assert.equal(keptOf("content_block_start"), 512);
   });
 
   it("counts for an unfinished event: a request without room gets an error", async (t) => {
@@ -217,6 +222,25 @@ describe("what a stream retains", () => {
 });
 
 describe("open connections", () => {
+  it("are limited by half of the open files that the system allows, if it states them", (t) => {
+    for (const [stated, limit] of [
+      ["Max open files            1024                 4096", 448],
+      ["Max open files            100                  4096", 1],
+      ["Max open files            unlimited            unlimited", Infinity],
+      [undefined, Infinity],
+    ] as const) {
+      const reading = () => stated ?? assert.fail("there is no /proc");
+      const { mock } = t.mock.method(fs, "readFileSync", reading);
+      syncBuiltinESMExports();
+      try {
+        assert.equal(connectionShare(), limit);
+      } finally {
+        mock.restore();
+        syncBuiltinESMExports();
+      }
+    }
+  });
+
   /** A gateway with a limit on connections, one of which has an unfinished stream. */
   async function busyGateway(t: TestContext, server: object) {
     const { behaviour, finish } = held();

@@ -61,6 +61,7 @@ describe("what looks like a key", () => {
     "InvalidParameterException: GenerateContentRequestsPerMinute was exceeded",
     "模型不存在,请检查模型代码。",
     "no 123456789012345 but characteristically",
+    "AUTHENTICATION_REQUIRED in batch_of_123456789012345",
     "A task-based risk-free plan 🙂",
     "",
   ];

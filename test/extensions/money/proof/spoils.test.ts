@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { before, describe, it } from "node:test";
+import { createFindings } from "../../../../src/extensions/money/proof/index.ts";
 import type { Scene } from "../../../support/written-books.ts";
 import * as sealed from "../../../support/sealed-books.ts";
 import { todays } from "../../../support/long.ts";
@@ -132,6 +133,15 @@ it("a missing segment is found even if the cursor was changed too, by older segm
   assert.deepEqual(await sealed.findingsIn(copy), [gone(sealed.C)]);
   const isExpired = (day: string) => day < "2026-02-01";
   assert.deepEqual(await sealed.findingsIn(retired, { isExpired }), [sealed.B, sealed.C].map(gone));
+});
+
+it("the first 10,000 findings are listed once each, and the others are counted", () => {
+  const findings = createFindings();
+  for (let line = 0; line < 10_002; line += 1)
+    for (let times = 0; times < 2; times += 1) findings.add(`line ${line % 10_001}`, "differs");
+  const listed = findings.list();
+  assert.deepEqual([listed.length, new Set(listed).size], [10_001, 10_001]);
+  assert.deepEqual(listed.slice(-2), ["line 9999: differs", "and 2 more"]);
 });
 
 describe("data after the end", () => {

@@ -7,8 +7,11 @@ import { makeUsage } from "../../../../src/core/openai/usage.ts";
 import {
   isoTime,
   parseSpendLine,
+  parseUsageLine,
   settleLineOf,
+  usageRecord,
   type OpenLine,
+  type SettleLine,
 } from "../../../../src/extensions/money/records/index.ts";
 import { COUNTED, openLine, PRICE, settleLine } from "../../../support/books.ts";
 import { NOON, SETTLEMENT } from "../../../support/spend-log.ts";
@@ -60,6 +63,21 @@ it("reads no line from which no record can be made", () => {
     { currency: null },
   ])
     assert.equal(parseSpendLine(JSON.stringify({ ...settleLine(1), ...over })), undefined);
+});
+
+it("reads no record that lacks what bills and searches need", () => {
+  const log = { segment: "2026-01-31.0001.jsonl", line: 2, sha256: "" };
+  const record = usageRecord(settleLine(1) as SettleLine, "2026-01-31", log);
+  assert.equal(parseUsageLine(JSON.stringify(record))?.usage_id, record.usage_id);
+  for (const over of [
+    { usage_id: 1 },
+    { started_at: "2026-01-31" },
+    { ended_at: "2026-01-31" },
+    { day: "2026-01" },
+    { log: { ...log, segment: 1 } },
+    { log: { ...log, line: -1 } },
+  ])
+    assert.equal(parseUsageLine(JSON.stringify({ ...record, ...over })), undefined);
 });
 
 it("writes times", () => {

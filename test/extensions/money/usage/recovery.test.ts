@@ -1,7 +1,16 @@
 // Segments of dead processes, clocks that jump, old segments, and segments with two names.
 
 import assert from "node:assert/strict";
-import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { createCoverage, type ClosedDay } from "../../../../src/extensions/money/days/index.ts";
@@ -180,10 +189,14 @@ describe("old segments", () => {
     // January 31 expires on February 4, but the last line of the segment is on February 1.
     await at.passUntil("2026-02-05T00:00:00.000Z");
     assert.ok(existsSync(at.segment(A)));
+    const text = readFileSync(at.segment(A));
     await at.passUntil("2026-02-05T12:00:00.000Z");
-    assert.ok(!existsSync(at.segment(A)));
+    assert.deepEqual(readdirSync(join(at.dir, "spend")), []);
     assert.deepEqual(await at.books.store.cursor(), {});
+    // As if the process had died before it deleted the files.
+    for (const file of [A, A.replace("jsonl", "sock")]) writeFileSync(at.segment(file), text);
     assert.deepEqual(await at.pass(), { copied: 0, faults: [] });
+    assert.deepEqual(readdirSync(join(at.dir, "spend")), []);
     assert.deepEqual(numbersOf(await at.records()), [1, 2]);
     const [found] = await at.books.store.find({ requestId: "request 2", limit: 1 });
     assert.equal(found?.log?.segment, A);
@@ -211,6 +224,25 @@ describe("old segments", () => {
     at.write(A, openLine(2, { time: "2026-02-02T00:00:00.000Z" }));
     await at.passUntil("2026-02-10T00:00:00.000Z");
     assert.ok(existsSync(at.segment(A)), "a request in it is not settled");
+  });
+
+  it("that lost their end are listed by no later day, and are deleted as well", async () => {
+    const at = createScene({ keepDays: 3, recovers: false });
+    at.write(A, ...request(1, NOON));
+    const { size } = statSync(at.segment(A));
+    at.write(A, ...request(2, NOON));
+    await at.pass();
+    await at.passUntil("2026-02-01T12:00:00.000Z");
+    truncateSync(at.segment(A), size);
+    const { [A]: known } = await at.books.store.cursor();
+    // As `books rebuild` marks it.
+    await at.books.store.setCursor({ [A]: { ...known!, bytes: size, lines: 2, isCut: true } });
+    const later = at.other();
+    await later.passUntil("2026-02-03T12:00:00.000Z");
+    const listed = at.closed().map(({ segments }) => segments.length);
+    assert.deepEqual([listed, existsSync(at.segment(A))], [[1, 0, 0], true]);
+    await later.passUntil("2026-02-04T12:00:00.000Z");
+    assert.ok(!existsSync(at.segment(A)));
   });
 
   it("are an error if a cursor is restored that is older than a closed day", async () => {

@@ -31,8 +31,10 @@ it("medians of times to first token cover the last ten minutes, and at most 500 
   assert.equal(medians.of("a"), 30);
   clock.advance(1_000);
   assert.equal(medians.of("a"), 5);
-  clock.advance(600_000);
+  clock.advance(599_000);
   assert.equal(medians.of("a"), undefined);
+  medians.add("a", 7);
+  assert.equal(medians.of("a"), 7, "it counts at once");
   for (let i = 0; i < 2_000; i += 1) medians.add("b", i);
   assert.equal(medians.of("b"), 1_750);
 });
@@ -45,19 +47,19 @@ describe("the order of the policy fastest", () => {
     for (const [name, ms] of Object.entries(times)) medians.add(name, ms);
     const left = [...chances];
     const states: Record<string, string> = {};
-    const aliases = new Map([["x", { policy: "fastest" }]]);
+    const aliases = new Map(["fastest", "value"].map((policy, at) => ["xy"[at], { policy }]));
     const wrap = byTime(medians, () => left.shift() ?? 0.99);
     const candidates = ["a", "b", "c"].map((name) => ({
       name,
       status: () => ({ retryMs: states[name] === undefined ? 0 : 5 }),
     }));
-    const orderOf = async (stream = true): Promise<string> => {
+    const orderOf = async (stream = true, model = "x"): Promise<string> => {
       let order = "";
       const complete = wrap((async (_chat: object, models: readonly { name: string }[]) => {
         order = models.map(({ name }) => name).join("");
       }) as never);
       await complete(
-        { model: "x", stream } as never,
+        { model, stream } as never,
         candidates as never,
         (() => undefined) as never,
         { clock, config: { aliases } } as never,
@@ -73,6 +75,7 @@ describe("the order of the policy fastest", () => {
     assert.equal(await bench(times, [0.0199, 0.6]).orderOf(), "abc");
     assert.equal(await bench(times, [0.02, 0.6]).orderOf(), "bca");
     assert.equal(await bench(times, [0.0199, 0.6]).orderOf(false), "bca");
+    assert.equal(await bench(times).orderOf(true, "y"), "abc", "another policy has its own order");
   });
 
   it("puts a model without a time first, once a minute", async () => {

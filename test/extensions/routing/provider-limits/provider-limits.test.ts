@@ -131,11 +131,15 @@ describe("a gate", () => {
     const inside = permit();
     const clients = [new Cancel(), new Cancel(), new Cancel()];
     const waits = clients.map((cancel) => wait("x", 5_000, cancel));
+    const staying = wait("x", 5_000);
     for (const client of clients) client.abort();
     assert.deepEqual(await Promise.all(waits), [Infinity, Infinity, Infinity]);
     assert.equal(await wait("x", 5_000, clients[0]), Infinity);
-    assert.equal(clock.pending(), 0);
     inside.release(0, "reply");
+    const stayed = await staying;
+    assert.ok(typeof stayed === "object", "the client that stays is admitted");
+    assert.equal(clock.pending(), 0);
+    stayed.undo();
     assert.equal(tryIt(), true);
   });
 
@@ -154,7 +158,7 @@ describe("a gate", () => {
   });
 
   it("adapts: one more while half of the limit is in use, a tenth less after an overload", () => {
-    const { gate, permit, tryIt } = setUp({ adaptive: true, max_in_flight: 11 });
+    const { gate, permit, tryIt, setBounds } = setUp({ adaptive: true, max_in_flight: 11 });
     const inside = Array.from({ length: 10 }, permit);
     const release = (ending: Ending): void => inside.pop()!.release(0, ending);
     assert.equal(tryIt(), Number.POSITIVE_INFINITY);
@@ -169,6 +173,11 @@ describe("a gate", () => {
     assert.equal(gate.limit(), 11);
     for (let i = 0; i < 6; i += 1) release("reply");
     assert.equal(gate.limit(), 11);
+    setBounds({ max_in_flight: 11 });
+    permit().release(0, "overload"); // the limit is not adaptive then
+    setBounds({ adaptive: true });
+    for (const each of Array.from({ length: 6 }, permit)) each.release(0, "reply");
+    assert.equal(gate.limit(), 13, "half of 12 were in use, and then fewer");
     for (let i = 0; i < 50; i += 1) permit().release(0, "overload");
     assert.equal(gate.limit(), 1);
     permit().release(0, "reply");
@@ -207,6 +216,7 @@ async function fullSite(t: TestContext, other: Behaviour, over: object) {
 const statusOf = async ({ gateway }: RunningGateway): Promise<Record<string, any>> =>
   json(await fetch(`${gateway.adminAddress()}/status`));
 
+const TOO_LARGE = { error: { message: "Request too large: limit 10, requested 20" } };
 const ADAPTIVE = {
   providers: { lab: { limits: { adaptive: true } } },
   retry: { max_wait_ms: 0 },
@@ -311,10 +321,14 @@ describe("a provider with limits", () => {
     assert.equal(provider.asked.length, 1);
   });
 
-  it("and an adaptive one does not shrink when a single request is too large", async (t) => {
-    const error = { message: "Request too large for the model: limit 10, requested 20" };
-    const site = await startWith(t, { m: status(429, { error }) }, ADAPTIVE);
-    assert.equal((await site.chat({ model: "m", messages: user("1") })).status, 503);
-    assert.deepEqual((await statusOf(site))["provider_limits"], { "provider lab": 10 });
-  });
+  for (const [what, limit, m] of [
+    ["shrinks after an overload", 9, status(429)],
+    ["does not shrink after another failure", 10, status(500)],
+    ["does not shrink when a single request is too large", 10, status(429, TOO_LARGE)],
+  ] as const)
+    it(`and an adaptive one ${what}`, async (t) => {
+      const site = await startWith(t, { m }, ADAPTIVE);
+      assert.equal((await site.chat({ model: "m", messages: user("1") })).status, 503);
+      assert.deepEqual((await statusOf(site))["provider_limits"], { "provider lab": limit });
+    });
 });

@@ -6,7 +6,8 @@ import cluster from "node:cluster";
 import { EventEmitter } from "node:events";
 import { describe, it, type TestContext } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { serveGates } from "../../../../src/extensions/routing/gates/index.ts";
+import { Cancel } from "../../../../src/core/http/cancel.ts";
+import { gatesFor, serveGates } from "../../../../src/extensions/routing/gates/index.ts";
 import type { Host } from "../../../../src/extensions/scale/installation/index.ts";
 import { createFakeClock } from "../../../support/fake-clock.ts";
 
@@ -51,10 +52,30 @@ function serve(t: TestContext) {
   return clock;
 }
 
+it("a worker takes back no request that was admitted before its client left", async (t) => {
+  const sent: { readonly notes: readonly object[] }[] = [];
+  const send = (message: (typeof sent)[number]) => sent.push(message);
+  const worker = Object.assign(new EventEmitter(), { isConnected: () => true, send });
+  const { isWorker, worker: before } = cluster;
+  Object.assign(cluster, { isWorker: true, worker });
+  t.after(() => Object.assign(cluster, { isWorker, worker: before }));
+  const gates = gatesFor({ clock: createFakeClock(), on: () => undefined }, "test");
+  const cancel = new Cancel();
+  const entering = gates.of("m", {}).enter({ account: "a", waitMs: 5_000, cancel });
+  await turn();
+  worker.emit("message", { answers: "test", numbers: [0], values: [true] });
+  assert.equal(typeof (await entering), "object");
+  cancel.abort();
+  assert.deepEqual(
+    sent.flatMap(({ notes }) => notes),
+    [],
+  );
+});
+
 describe("the gates of several workers", () => {
   it("have room again when a worker dies, and admit none of its waiting requests", async (t) => {
     serve(t);
-    const [first, second, third] = [startWorker(1), startWorker(2), startWorker(3)];
+    const [first, second, third] = [startWorker(1), startWorker(2), startWorker(12)];
     first.ask(1);
     await turn();
     second.ask(1);

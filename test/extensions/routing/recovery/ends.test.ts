@@ -7,6 +7,7 @@ import { Cancel } from "../../../../src/core/http/cancel.ts";
 import { ProviderError } from "../../../../src/core/providers/provider-error.ts";
 import { bufferAttempt } from "../../../../src/extensions/routing/recovery/buffered.ts";
 import type { Part } from "../../../../src/core/openai/parts.ts";
+import type { Attempt } from "../../../../src/core/routing/attempt.ts";
 import { startWith, user } from "../../../support/gateway.ts";
 import {
   askScene,
@@ -54,11 +55,16 @@ describe("a held reply that is complete", () => {
   const batches: (readonly Part[])[] = ["The ", "quick ", "fox"].map((text) => [
     { type: "text", text },
   ]);
-  const held = bufferAttempt(async (_chat, _serving, deliver) => {
+  const deliverAll: Attempt = async (_chat, _serving, deliver) => {
     for (const parts of batches) assert.equal(deliver(parts), undefined);
-  });
-  const deliverTo = (deliver: (parts: readonly Part[]) => Promise<void>, cancel = new Cancel()) => {
+  };
+  const deliverTo = (
+    deliver: (parts: readonly Part[]) => Promise<void>,
+    cancel = new Cancel(),
+    attempt = deliverAll,
+  ) => {
     const serving = { model: { provider: { maxReplyBytes: 1_000 } } } as never;
+    const held = bufferAttempt(attempt);
     return held({} as never, serving, deliver, { cancel, retain: () => undefined } as never);
   };
 
@@ -71,6 +77,16 @@ describe("a held reply that is complete", () => {
     });
     const expected = batches.flatMap((parts) => [parts, "taken"]);
     assert.deepEqual(events, expected);
+  });
+
+  it("or endless, is rejected at the first part beyond max_reply_bytes", async () => {
+    let delivered = 0;
+    const endless: Attempt = async (_chat, _serving, deliver) => {
+      for (; delivered < 100; delivered += 1) deliver([{ type: "text", text: "x".repeat(100) }]);
+    };
+    const rejected = deliverTo(async () => assert.fail("shown"), new Cancel(), endless);
+    await assert.rejects(rejected, { code: "upstream_error" });
+    assert.equal(delivered, 5, "another 100 bytes count for each part");
   });
 
   it("is cut with an error at the end of the request's time if its client reads slowly", async () => {

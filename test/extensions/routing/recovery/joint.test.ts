@@ -62,6 +62,11 @@ it("a continuation is shown piece by piece once it is recognized", () => {
   assert.deepEqual(shown, ["", " b", "rown", " The quick"]);
 });
 
+checkAll("at most 1,000 blanks precede what goes on", [
+  ["The quick", [" ".repeat(1_000), "brown"], `${" ".repeat(1_000)}brown`],
+  ["The quick", [" ".repeat(1_001), "brown"], undefined],
+]);
+
 checkAll("the blanks that were shown last", [
   ["The quick ", [" brown"], "brown"],
   ["The quick ", ["brown"], undefined],

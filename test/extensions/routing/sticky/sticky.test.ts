@@ -56,7 +56,7 @@ describe("a sticky alias", () => {
   it("stays with the model that served the conversation", async (t) => {
     const { ask, behaviours, url } = await start(t);
     behaviours["a"] = status(500);
-    assert.equal(await ask([user("Hi")]), "b");
+    for (const alias of ["sticky", "plain"]) assert.equal(await ask([user("Hi")], alias), "b");
     behaviours["a"] = speak("A.");
     const grown = [user("Hi"), says("B."), user("And now?")];
     assert.equal(await ask(grown), "b");
@@ -140,7 +140,7 @@ describe("the beginnings of a request", () => {
   it("end after 4,096 bytes or 32 messages", () => {
     const long = "ü".repeat(5_000);
     assert.deepEqual(of([user(`${long}a`)]), of([user(`${long}b`)]));
-    assert.deepEqual(of([user(long), user("a")]), of([user(long), user("b")]));
+    assert.deepEqual(of([user(long), user("a")]), of([user(long)]));
     assert.notDeepEqual(of([user("x".repeat(4_000))]), of([user(`${"x".repeat(4_000)}y`)]));
     assert.equal(of(Array.from({ length: 100 }, () => user(""))).length, 32);
   });

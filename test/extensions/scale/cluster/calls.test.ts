@@ -137,6 +137,7 @@ describe("concurrency slots of workers", () => {
       const [one, two] = bench(t);
       one.ask(2);
       two.ask(1);
+      one.ask(1);
       await turn();
       one.die(() => unread(one));
       two.ask(3);
@@ -144,7 +145,7 @@ describe("concurrency slots of workers", () => {
       assert.deepEqual(
         [one.answers, two.answers],
         [
-          [true, true],
+          [true, true, false],
           [true, true, true, false],
         ],
       );

@@ -40,6 +40,11 @@ describe("a host", () => {
     }
   });
 
+  it("collects nothing while no process serves", async () => {
+    const collected = hostOf({ reports: async () => [] }).collectStatus();
+    await assert.rejects(collected, { message: "No process serves at the moment." });
+  });
+
   it("closes the started parts if one cannot start", async () => {
     const closed: string[] = [];
     const part = (name: string, startOnce: () => HostPart): Extension => ({
