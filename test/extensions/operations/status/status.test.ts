@@ -135,7 +135,7 @@ describe("status", () => {
   it("with admin.port 0: cannot find a gateway, and says why", async () => {
     const { code, stderr } = await status(fileFor(0));
     assert.equal(code, 1);
-    assert.match(stderr, /^chat-gateway: admin\.port is 0, any that is free: state one/);
+    assert.match(stderr, /^chat-gateway: admin\.port is 0, any free port: set one, or the gateway/);
   });
 
   it("of another program on the port: says that it is not a gateway", async (t) => {

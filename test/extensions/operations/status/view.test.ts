@@ -32,7 +32,10 @@ describe("a gateway's status in words", () => {
     [{ config_fault: fault }, /^reload failed at T, .*: keys\[0\]: bad \(3 faults in all\)/],
     [{ config_fault: { time: "T", message: "bad", count: 1 } }, / stays in force: bad$/],
     [{ restart_needed: ["a.b", "c"] }, /^a restart is needed: a\.b, c changed, and are read at/],
-    [{ keys: { fault: "F" } }, /^keys\.json cannot be read, and .* before it stay in force: F$/],
+    [
+      { keys: { fault: "F" } },
+      /^keys\.json cannot be read, and the previous keys stay in force: F$/,
+    ],
     [{ config_file: "/f" }, /^version 1\.2; .* 2; event .* 4 ms; limits in redis; .* \/f of NOW$/],
     [{}, /^ {2}x +- +unlimited$/],
     [{}, "tokens in 0, out 0; no first token yet"],
