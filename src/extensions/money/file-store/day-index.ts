@@ -79,7 +79,7 @@ export function createOpenDays(files: DayFiles): (day: string) => Promise<DayInd
   /** Resolves when the last reading is done. They run one after the other. */
   let reading: Promise<unknown> = Promise.resolve();
 
-  async function readOn(day: string): Promise<DayIndex> {
+  async function readNewLines(day: string): Promise<DayIndex> {
     const path = pathOf(files, day);
     const to = bytesOf(files, day);
     let open = known.get(day);
@@ -95,7 +95,7 @@ export function createOpenDays(files: DayFiles): (day: string) => Promise<DayInd
   }
 
   return (day) => {
-    const opened = reading.then(() => readOn(day));
+    const opened = reading.then(() => readNewLines(day));
     reading = opened.catch(() => undefined);
     return opened;
   };

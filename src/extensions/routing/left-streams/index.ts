@@ -33,8 +33,8 @@ export interface LeftStreams {
    * or less, or if `maxStreams` are being read already. The caller must call the returned function
    * when the stream has ended.
    */
-  readOn(ms: number, maxStreams: number, end: () => void): () => void;
-  /** Ends all streams. Later calls of readOn() end theirs at once. */
+  add(ms: number, maxStreams: number, end: () => void): () => void;
+  /** Ends all streams. Later calls of add() end theirs at once. */
   close(): void;
 }
 
@@ -79,7 +79,7 @@ export const aroundStreams =
       const ms = Math.min(leave_ms, context.endsAt - context.clock.monotonic());
       const others = context.inFlight() - 1;
       const maxStreams = config().server.max_in_flight - others;
-      forget = leftStreams.readOn(ms, maxStreams, endUpstream);
+      forget = leftStreams.add(ms, maxStreams, endUpstream);
       observe([], streamed);
     });
     try {
@@ -106,7 +106,7 @@ export function createLeftStreams(clock: Clock): LeftStreams {
   let closed = false;
 
   return {
-    readOn(ms, maxStreams, end) {
+    add(ms, maxStreams, end) {
       if (closed || ms <= 0 || ends.size >= maxStreams) {
         end();
         return () => undefined;

@@ -231,14 +231,14 @@ it("usage that arrives within closing_ms counts; a provider's setting overrides 
 it("abandoned streams are read only up to a limit, and not while the gateway closes", () => {
   const left = createLeftStreams(createFakeClock());
   const ended: string[] = [];
-  const readOn = (name: string) => left.readOn(NO_END, 2, () => ended.push(name));
-  const forgetFirst = readOn("first");
-  readOn("second");
-  readOn("third");
+  const add = (name: string) => left.add(NO_END, 2, () => ended.push(name));
+  const forgetFirst = add("first");
+  add("second");
+  add("third");
   assert.deepEqual(ended, ["third"], "no room to keep reading it");
   forgetFirst();
-  readOn("fourth");
+  add("fourth");
   left.close();
-  readOn("fifth");
+  add("fifth");
   assert.deepEqual(ended, ["third", "second", "fourth", "fifth"]);
 });
