@@ -2,10 +2,17 @@
 // of types count too.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { basename, dirname } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { describe, it } from "node:test";
-import { extensionOf, foldersIn, importsIn, type Import } from "./support/sources.ts";
+import {
+  EXTENSIONS,
+  extensionFolders,
+  extensionOf,
+  foldersIn,
+  importsIn,
+  type Import,
+} from "./support/sources.ts";
 
 /** Files of the core that every folder may import. They import only each other. */
 const LEAVES = ["clock", "diagnose", "hash", "ids", "pieces", "turns", "version"].map(
@@ -108,4 +115,15 @@ describe("import directions", () => {
 
   for (const [rule, isWrong] of RULES)
     it(rule, () => assert.deepEqual(imports.filter(isWrong).map(text), []));
+});
+
+it("the tables of files in the READMEs of extensions name files that exist", () => {
+  const missing = extensionFolders.flatMap((folder) => {
+    const readme = readFileSync(join(EXTENSIONS, folder, "README.md"), "utf8");
+    const named = [...readme.matchAll(/^\| `([\w.-]+\.(?:ts|js|json|lua|sql))`/gm)].map(
+      ([, name]) => name!,
+    );
+    return named.map((name) => join(EXTENSIONS, folder, name)).filter((file) => !existsSync(file));
+  });
+  assert.deepEqual(missing, []);
 });

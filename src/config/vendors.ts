@@ -47,7 +47,7 @@ interface VendorReference {
 /** The settings of a provider that templates of addresses and paths may name. */
 export const URL_VARS = ["region", "project", "location", "api_version"] as const;
 
-/** The values of PLACES in a provider. Absent: the provider does not state it. */
+/** The values of URL_VARS in a provider. Absent: the provider does not state it. */
 export type UrlVars = { readonly [K in (typeof URL_VARS)[number]]?: string | undefined };
 
 /** A row of vendors.json, or a variant in one. Tests check all of them. */

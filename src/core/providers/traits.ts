@@ -81,7 +81,7 @@ export interface Traits {
    */
   readonly omit: readonly string[];
   /**
-   * The fields of ChatRequest.further that are sent, and `name` if the names of messages are sent.
+   * The fields of ChatRequest.extras that are sent, and `name` if the names of messages are sent.
    * Others are left out.
    */
   readonly takes: readonly string[];

@@ -97,7 +97,7 @@ export function createLastRefusals() {
         key: key || null,
         status: Number(status),
         code,
-        rpm: Number(rpm) || null,
+        rpm: rpm ? Number(rpm) : null,
         count: begun.count + count,
         since: begun.since,
         last: now,

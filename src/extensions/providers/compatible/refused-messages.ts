@@ -1,6 +1,6 @@
 // Replaces messages that some servers refuse: several system messages, consecutive user messages,
-// empty assistant messages, arguments of calls that are no JSON object, and user or system messages
-// after a tool's result.
+// empty assistant messages, a content that is null, arguments of calls that are no JSON object, and
+// user or system messages after a tool's result.
 import { joinText, type Message } from "../../../core/openai/request.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import {
@@ -14,15 +14,20 @@ import {
 
 /** The messages that a server with these traits accepts. */
 export function acceptedMessages(
-  messages: readonly Message[],
-  { system_first, alternates }: Pick<Traits, "system_first" | "alternates">,
+  stated: readonly Message[],
+  { system_first, alternates, thinking }: Pick<Traits, "system_first" | "alternates" | "thinking">,
 ): readonly Message[] {
+  const messages = thinking === "enable_thinking" ? withContent(stated) : stated;
   if (!system_first && !alternates) return withoutEmpty(messages);
   const parsable = withSystemFirst(withParsableArguments(messages));
   if (!alternates) return parsable;
   const accepted = withoutEmpty(parsable);
   return withJoinedUsers(withAcknowledgements(withUserFirst(accepted)));
 }
+
+/** Alibaba, whose switch for thinking is `enable_thinking`, refuses a content that is null. */
+const withContent = (messages: readonly Message[]): readonly Message[] =>
+  messages.map((message) => (message.content === null ? { ...message, content: "" } : message));
 
 /**
  * Leaves out answers without text or calls, such as one whose tokens were spent on thinking:

@@ -19,7 +19,7 @@ export function install(gateway: Installer): void {
 /** The retry time that other clients get during a probe, because its duration is unknown. */
 const PROBE_RETRY_MS = 1_000;
 
-/** Creates a closed breaker. `pauses`: those that the model's provider asks for. */
+/** Creates a closed breaker. `pause`: the one that the model's provider asks for. */
 export function createBreaker(clock: Clock, pause: Pause): Breaker {
   let failures = 0; // in a row
   let openedAt: number | undefined; // undefined: closed

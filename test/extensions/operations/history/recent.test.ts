@@ -118,8 +118,10 @@ describe("the paths of the admin listener", () => {
     const keys = [
       { account: "demo", key: "sk-demo" },
       { account: "demo", key: "sk-slow", rpm: 1 },
+      { account: "closed", key: "sk-never" },
     ];
-    const gw = await startGateway(t, demo({ keys }), { now: Date.now });
+    const limited = { keys, accounts: { closed: { rpm: 0 } } };
+    const gw = await startGateway(t, demo(limited), { now: Date.now });
     const get = async (path: string) => (await ask(adminOf(gw), path)).body;
     const chat = { model: "demo-chat", messages: user("hi") };
     for (const [id, key] of Object.entries({ "asked once": "sk-demo", unknown: "sk-wrong" }))
@@ -138,11 +140,16 @@ describe("the paths of the admin listener", () => {
     assert.ok(from < to && from + bins.length * step > to, `it begins at ${from}`);
     assert.deepEqual([total.ok, total["401"]], [1, 1]);
     assert.deepEqual(new Set(accounts.map(({ account }: any) => account)), new Set(["demo", null]));
-    for (const status of [200, 429])
-      assert.equal((await gw.chat(chat, { authorization: "Bearer sk-slow" })).status, status);
+    for (const [key, status] of [
+      ["slow", 200],
+      ["slow", 429],
+      ["never", 429],
+    ] as const)
+      assert.equal((await gw.chat(chat, { authorization: `Bearer sk-${key}` })).status, status);
     await get("/status");
     const refusals = (await get("/history")).refusals.map(({ code, rpm }: any) => `${code} ${rpm}`);
-    assert.deepEqual(refusals.sort(), ["invalid_api_key null", "rate_limit_exceeded 1"]);
+    const byLimits = [0, 1].map((rpm) => `rate_limit_exceeded ${rpm}`);
+    assert.deepEqual(refusals.sort(), ["invalid_api_key null", ...byLimits]);
   });
 
   it("what is asked for wrongly is told, with the name of what is wrong", async (t) => {

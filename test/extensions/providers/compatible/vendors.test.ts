@@ -76,6 +76,8 @@ interface Row {
   readonly echo?: string;
   /** What that field has in a message without thinking. "": there is no field. Absent: a blank. */
   readonly blank?: "";
+  /** The content of calls without text. Absent: null. */
+  readonly noText?: "";
 }
 
 /** What a request may need and some vendors lack. */
@@ -211,6 +213,7 @@ const ROWS: Record<string, Row> = {
     choices: "auto",
   },
   qwen: {
+    noText: "",
     off: { enable_thinking: false },
     on: { enable_thinking: true },
     echo: "reasoning_content",
@@ -364,14 +367,19 @@ describe("what a vendor is sent", () => {
 
     it(`${vendor}: tool calls sent back, with thinking or without`, () => {
       const given = turns({ reasoning_content: "hm" }, {}, { reasoning_content: "aha" });
-      const bare = turns({}, {}, {});
+      const call = { content: row.noText ?? null };
+      const bare = turns(call, call, {});
       function echo(thought: string, ...texts: Json[]): Json {
         if (!field || !thought) return {};
         const thinking = [{ type: "text", text: thought }];
         const parts = [{ type: "thinking", thinking, closed: true }, ...texts];
         return { [field]: field === "content" ? parts : thought };
       }
-      const echoed = turns(echo("hm"), echo(blank), echo("aha", { type: "text", text: "so" }));
+      const echoed = turns(
+        { ...call, ...echo("hm") },
+        { ...call, ...echo(blank) },
+        echo("aha", { type: "text", text: "so" }),
+      );
       for (const [kind, fields, out] of [
         ["thinker", ON, echoed],
         ["thinker", {}, bare],
