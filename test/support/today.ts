@@ -26,9 +26,6 @@ if (isSlow) runInThisContext(clockCode(-HOUR));
 /** Arguments of Node that give a program this clock. */
 export const clockArgs: readonly string[] = isSlow ? ["--import", clockModule(-HOUR)] : [];
 
-/** The time in milliseconds since 1970. */
-export const now = (): number => Date.now();
-
 /** The day, such as 2026-01-31. */
 export const today = (): string => new Date().toISOString().slice(0, 10);
 

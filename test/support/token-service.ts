@@ -7,7 +7,7 @@ import { ValidationError } from "../../src/core/schema/checker.ts";
 import { listening } from "./listening.ts";
 import { completion, status, type Asked } from "./provider.ts";
 import type { Scope } from "./scope.ts";
-import { now } from "./today.ts";
+import "./today.ts"; // for its clock
 
 export type TokenService = Awaited<ReturnType<typeof startTokenService>>;
 
@@ -51,7 +51,7 @@ export async function startTokenService(
       res.writeHead(isGranted ? 200 : 401, { "content-type": "application/json" });
       // App Service states when a token expires, the other services for how long it is valid.
       const life = req.headers["x-identity-header"]
-        ? { expires_on: String(Math.floor(now() / 1000) + seconds) }
+        ? { expires_on: String(Math.floor(Date.now() / 1000) + seconds) }
         : { expires_in: seconds };
       const granted = { token_type: "Bearer", access_token: token, ...life };
       res.end(

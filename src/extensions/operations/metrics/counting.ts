@@ -12,9 +12,7 @@ const MAX_ACCOUNTS = 1_000;
 const OTHER = "other";
 
 /** Returns the function that creates the observer of an exchange. */
-export function startCounting(
-  tally: Tally,
-): (exchange: Pick<Exchange, "res"> | undefined) => RequestObserver {
+export function startCounting(tally: Tally): (exchange: Exchange | undefined) => RequestObserver {
   const accounts = new Set<string>();
 
   /** The account, or OTHER if too many have had errors before it. */
@@ -43,11 +41,7 @@ export function startCounting(
 }
 
 /** If the caller is not authenticated, the labels of account and key are "". */
-function countOutcome(
-  tally: Tally,
-  record: AccessRecord,
-  exchange: Pick<Exchange, "res"> | undefined,
-): void {
+function countOutcome(tally: Tally, record: AccessRecord, exchange: Exchange | undefined): void {
   const { status, error_code } = record;
   const account = record.account ?? "";
   const key = record.key_id ?? "";
@@ -56,11 +50,11 @@ function countOutcome(
   if (key !== "") count(tally, "key", ["requests", key]);
   if (key !== "" && isRefused(outcome)) count(tally, "key", ["refused", key]);
   if (!isRefused(outcome) && outcome !== "5xx") return;
-  // The account's limit or the key's, whichever refused the request.
-  const limit = exchange?.res.getHeader("x-ratelimit-limit-requests") ?? "";
   const code = error_code ?? String(status);
-  const rpm = code === "rate_limit_exceeded" ? String(limit) : "";
-  count(tally, "refusal", [String(status), code, key, account, rpm]);
+  const isLimited = code === "rate_limit_exceeded";
+  // The account's limit or the key's, whichever refused the request. Refused receipts state none.
+  const rpm = isLimited ? exchange?.res.getHeader("x-ratelimit-limit-requests") : undefined;
+  count(tally, "refusal", [String(status), code, key, account, String(rpm ?? "")]);
 }
 
 function countSettlement(

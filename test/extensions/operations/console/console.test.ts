@@ -17,7 +17,7 @@ import { folder } from "../../../support/folder.ts";
 import { demo, KEY, startGateway, user } from "../../../support/gateway.ts";
 import { bundled, launch } from "../../../support/program.ts";
 import { held, silent, speak, status } from "../../../support/provider.ts";
-import { now, thisMonth } from "../../../support/today.ts";
+import { thisMonth } from "../../../support/today.ts";
 import { until, waitFor, within } from "../../../support/wait.ts";
 
 /** A script module of the page. Its functions have no types. */
@@ -135,10 +135,10 @@ describe("live data", () => {
     const aliases = { "auto/x": { models: ["bad", "fine"] } };
     const over = { breaker: { failures: 1 }, aliases };
     const { gw, ask: send } = await priced(t, { fine: speak("Hi."), bad: status(500) }, over);
-    const opening = now();
+    const opening = Date.now();
     const opened = await openEvents(t, adminOf(gw));
     const first = await opened.nth(0);
-    assert.ok(first.time >= opening && first.time <= now());
+    assert.ok(first.time >= opening && first.time <= Date.now());
     assert.deepEqual([first.address, first.currency], [gw.url, "USD"]);
     const states = (event: any) =>
       event.status.aliases[0].candidates.map(({ breaker }: any) => breaker);

@@ -13,7 +13,7 @@ import { folder } from "../../../support/folder.ts";
 import { configFor, startGateway, user } from "../../../support/gateway.ts";
 import { listening } from "../../../support/listening.ts";
 import { completion, startProvider, status, type Asked } from "../../../support/provider.ts";
-import { now } from "../../../support/today.ts";
+import "../../../support/today.ts"; // for its clock
 
 /** Secrets by key id, with the session token that must accompany them. */
 type Known = Map<string, { readonly secret: string; readonly token?: string }>;
@@ -62,7 +62,7 @@ const CONVERSED = { output: { message: { content: [{ text: "Hi." }] } }, stopRea
 async function startBedrock(t: TestContext, known: Known, ahead = 0) {
   const { url, asked } = await startProvider(t, (asked) => {
     const isConverse = asked.path.startsWith("/model/");
-    const time = now() + ahead;
+    const time = Date.now() + ahead;
     const isLet = isSigned(asked, known, isConverse ? "bedrock" : "bedrock-mantle", time);
     const reply = isConverse ? CONVERSED : completion({ content: "Hi." });
     const date = new Date(time).toUTCString();
@@ -156,7 +156,7 @@ function issuer(ahead = 0) {
     count += 1;
     const keys = { id: `ASIA${count}`, secret: `secret${count}`, token: `token${count}` };
     known.set(keys.id, keys);
-    return { ...keys, end: new Date(now() + ahead + 3_600_000).toISOString() };
+    return { ...keys, end: new Date(Date.now() + ahead + 3_600_000).toISOString() };
   };
   const asJson = () => {
     const { id: AccessKeyId, secret: SecretAccessKey, token: Token, end: Expiration } = issue();

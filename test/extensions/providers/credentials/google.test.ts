@@ -7,7 +7,7 @@ import { verify } from "node:crypto";
 import { it, type TestContext } from "node:test";
 import { configFor, json, startGateway, user } from "../../../support/gateway.ts";
 import { completion, startProvider, status } from "../../../support/provider.ts";
-import { now } from "../../../support/today.ts";
+import "../../../support/today.ts"; // for its clock
 import { startTokenService, type TokenService } from "../../../support/token-service.ts";
 import { message, textBlock } from "../anthropic/events.ts";
 import { EMAIL, keyFile, publicKey } from "./key-file.ts";
@@ -24,7 +24,7 @@ function isAssertion(form: URLSearchParams, audience: string): boolean {
   const decoded = (part: string) => JSON.parse(Buffer.from(part, "base64url").toString());
   const { alg, kid } = decoded(head);
   const { iss, scope, aud, iat, exp } = decoded(claims);
-  const seconds = now() / 1000;
+  const seconds = Date.now() / 1000;
   const signed = Buffer.from(`${head}.${claims}`);
   return (
     form.get("grant_type") === "urn:ietf:params:oauth:grant-type:jwt-bearer" &&

@@ -78,7 +78,7 @@ function create(
   let skew = 0;
   const now = (): number => clock.now() + skew;
   // Amazon states the end of keys by its own clock.
-  const renewing = createLeaseCache(obtain, { ...clock, now }, reportFailure(services));
+  const leases = createLeaseCache(obtain, { ...clock, now }, reportFailure(services));
   let latest: AwsKeys | undefined;
 
   /** Corrects `skew` by the date of an answer. False: the clock was right. */
@@ -94,16 +94,14 @@ function create(
 
   return {
     async headersFor(request) {
-      latest = await renewing.get();
+      latest = await leases.get();
       const service = request.dialect === "converse" ? "bedrock" : "bedrock-mantle";
       return signedHeaders(request, latest, { region, service, now: now() });
     },
     refused({ Authorization = "" }, { headers }) {
       if (hasCorrected(headers.get("date"))) return true;
       if (fixed || !latest) return false;
-      return (
-        !Authorization.includes(`Credential=${latest.accessKeyId}/`) || renewing.refuse(latest)
-      );
+      return !Authorization.includes(`Credential=${latest.accessKeyId}/`) || leases.refuse(latest);
     },
   };
 }
