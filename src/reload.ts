@@ -102,7 +102,7 @@ export const startRecord = (file: string | undefined): ReloadRecord => ({
 
 /**
  * Adds `config_file`, `config_loaded_at`, `config_fault` and `restart_needed` to GET /status. Each
- * process reports its own fault, because a worker may fail where the first process does not.
+ * process reports its own fault, because a worker may fail where the primary does not.
  */
 export const reloadStatus = (record: ReloadRecord): Extension => ({
   name: "last-reload",
