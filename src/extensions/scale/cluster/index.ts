@@ -1,5 +1,5 @@
-// Uses several cores: `server.workers` processes serve one port (node:cluster), and a primary process
-// starts and replaces them.
+// Uses several cores: `server.workers` processes serve one port (node:cluster), and a primary
+// process starts and replaces them.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { programSlots } from "../../../command-line/command.ts";
 import { defineSetting } from "../../../config/setting.ts";
