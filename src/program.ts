@@ -258,7 +258,7 @@ function createServing(
 }
 
 /**
- * Runs a worker process. The first process handles SIGHUP, and sends each new configuration to its
+ * Runs a worker process. The primary handles SIGHUP, and sends each new configuration to its
  * workers.
  */
 async function work(currentProcess: Process, loader: Loader): Promise<void> {

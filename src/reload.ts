@@ -10,7 +10,7 @@ import { valueAt } from "./config/setting.ts";
 import { systemClock } from "./core/clock.ts";
 import type { Config } from "./core/config.ts";
 import { start, type Extension } from "./core/extension/installer.ts";
-import { moments } from "./core/extension/places.ts";
+import { hooks } from "./core/extension/places.ts";
 import type { RunningGateway } from "./core/app.ts";
 import { ValidationError } from "./core/schema/checker.ts";
 import type { Watch } from "./command-line/processes.ts";
@@ -102,13 +102,13 @@ export const startRecord = (file: string | undefined): ReloadRecord => ({
 
 /**
  * Adds `config_file`, `config_loaded_at`, `config_fault` and `restart_needed` to GET /status. Each
- * process reports its own fault, because a worker may fail where the first process does not.
+ * process reports its own fault, because a worker may fail where the primary does not.
  */
 export const reloadStatus = (record: ReloadRecord): Extension => ({
   name: "last-reload",
   install(gateway) {
     gateway.on(start, (context) => context.on("report", () => record));
-    gateway.on(moments.status, (reports) => {
+    gateway.on(hooks.status, (reports) => {
       const records = [record, ...(reports as readonly (ReloadRecord | undefined)[])];
       return {
         config_file: record.file,

@@ -76,7 +76,7 @@ export function createCluster(sim: Simulator, owner: SimProcess, start: StartWor
     Object.assign(inside, { id, send, isConnected });
     Object.assign(child, { kill: (signal: string): void => sim.end(started, signal) });
     Object.assign(outside, { send: toWorker, isConnected });
-    const endWithPrimary = (): void => sim.end(started, "its first process has ended");
+    const endWithPrimary = (): void => sim.end(started, "its primary has ended");
     owner.atEnd.add(endWithPrimary);
     started.atEnd.add(() => {
       owner.atEnd.delete(endWithPrimary);

@@ -5,7 +5,7 @@ import type { Config } from "../core/config.ts";
 import type { Loaded, LoadOptions } from "../config/load.ts";
 import type { Environment } from "../config/secrets.ts";
 import type { RunningGateway } from "../core/app.ts";
-import { moment, slot, slotFamily } from "../core/extension/installer.ts";
+import { hook, slot, slotFamily } from "../core/extension/installer.ts";
 import type { SuperviseOptions, Watch, WorkerProgram } from "./processes.ts";
 import type { Manual } from "./manual.ts";
 
@@ -118,4 +118,4 @@ export const programSlots = {
 };
 
 /** A gateway will start on this machine. Listeners throw a ValidationError if it never can. */
-export const beforeServing = moment<(config: Config) => void>("beforeServing");
+export const beforeServing = hook<(config: Config) => void>("beforeServing");

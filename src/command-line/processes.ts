@@ -25,8 +25,8 @@ export interface SuperviseOptions extends LogTargets {
 
 /**
  * The environment variable that distinguishes a worker of this program from a worker of another
- * program that uses node:cluster, such as PM2's cluster mode. Its value is the version of the first
- * process: a worker of another version might misunderstand the messages.
+ * program that uses node:cluster, such as PM2's cluster mode. Its value is the version of the
+ * primary: a worker of another version might misunderstand the messages.
  */
 export const WORKER_MARK = "CHAT_GATEWAY_WORKER";
 

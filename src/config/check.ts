@@ -4,7 +4,7 @@ import type { Config } from "../core/config.ts";
 import { sha256 } from "../core/hash.ts";
 import { isLoopback } from "./fields.ts";
 import { ValidationError, type ValidationIssue } from "../core/schema/checker.ts";
-import { configMoments, dialectsOf } from "./extension.ts";
+import { configHooks, dialectsOf } from "./extension.ts";
 import { createFormats, modelAddress, modelDialect, traitsOf } from "./vendors.ts";
 import type { AliasSettings, ModelSettings } from "../core/routing/model.ts";
 import { rank } from "./policy.ts";
@@ -23,12 +23,12 @@ export function checkConfig(json: unknown, options: CheckOptions): Config {
   const { installed, entries, secretsOptional, text = "", forThisHost } = options;
   const { listeners } = installed;
   const formats = createFormats(installed, dialectsOf(entries));
-  const rules = secretsOptional ? [] : listeners(configMoments.issues);
-  const hostRules = forThisHost ? listeners(configMoments.hostIssues) : [];
+  const rules = secretsOptional ? [] : listeners(configHooks.issues);
+  const hostRules = forThisHost ? listeners(configHooks.hostIssues) : [];
   const issues = [
     ...referenceIssues(json, formats),
     ...rules.flatMap(({ call }) => call(json, formats)),
-    ...listeners(configMoments.textIssues).flatMap(({ call }) => call(text)),
+    ...listeners(configHooks.textIssues).flatMap(({ call }) => call(text)),
     ...hostRules.flatMap(({ call }) => call(json)),
   ];
   const check = configSchema(options, formats);

@@ -1,8 +1,8 @@
 // How extensions take part in a configuration: the entries of src/extensions.ts that load them,
-// their settings, and the moments at which they report issues and warnings.
+// their settings, and the hooks with which they report issues and warnings.
 import type { Config } from "../core/config.ts";
 import {
-  moment,
+  hook,
   slot,
   slotFamily,
   type Extension,
@@ -60,35 +60,35 @@ export const configSlots = {
   store: slotFamily<StoreAddress>("store"),
 };
 
-/** The moments of a configuration that extensions can listen to. */
-export const configMoments = {
+/** The hooks of a configuration. */
+export const configHooks = {
   /** The text of a configuration was parsed as JSON. Listeners return issues of the text. */
-  textIssues: moment<(text: string) => readonly ValidationIssue[]>("textIssues"),
+  textIssues: hook<(text: string) => readonly ValidationIssue[]>("textIssues"),
   /**
    * A configuration is checked. Listeners return issues that the schema does not find, such as
    * conflicts between settings. They read the raw JSON, so that an issue of shape elsewhere hides
    * none.
    */
-  issues: moment<(json: unknown, formats: Formats) => readonly ValidationIssue[]>("issues"),
+  issues: hook<(json: unknown, formats: Formats) => readonly ValidationIssue[]>("issues"),
   /**
    * A configuration is checked with which this machine will serve. Listeners return issues such as
    * an unreadable certificate. They read the raw JSON.
    */
-  hostIssues: moment<(json: unknown) => readonly ValidationIssue[]>("hostIssues"),
+  hostIssues: hook<(json: unknown) => readonly ValidationIssue[]>("hostIssues"),
   /** `explain` describes an alias. Listeners return sentences about their effects on it. */
-  notes: moment<(alias: AliasSettings) => readonly string[]>("notes"),
+  notes: hook<(alias: AliasSettings) => readonly string[]>("notes"),
   /** `check` has found a configuration valid. Listeners return warnings about it. */
-  warnings: moment<(config: Config) => readonly Warning[]>("warnings"),
+  warnings: hook<(config: Config) => readonly Warning[]>("warnings"),
   /**
    * `check` has found a configuration valid. Listeners throw a ValidationError if something that it
    * needs is missing, such as a package.
    */
-  assertReady: moment<(config: Config, installed: Installed) => void>("assertReady"),
+  assertReady: hook<(config: Config, installed: Installed) => void>("assertReady"),
   /**
    * `check --live` calls a model. Listeners return it once with each key of its provider, if that
    * has several.
    */
-  keyed: moment<(model: Model, config: Config) => readonly KeyedModel[]>("keyed"),
+  keyed: hook<(model: Model, config: Config) => readonly KeyedModel[]>("keyed"),
 };
 
 /** A model that is called with one of several keys. */

@@ -33,7 +33,7 @@ export interface GatewayOptions extends LogTargets {
   readonly transport?: Transport;
   /**
    * The limiter of a worker process. The parts that exist once in an installation then run in the
-   * first process. Absent: this is the only process.
+   * primary. Absent: this is the only process.
    */
   readonly sharedLimiter?: Limiter;
 }

@@ -4,7 +4,7 @@ import { createKeyring, NO_CREATED_KEYS, type Keyring } from "./accounts/keyring
 import type { Snapshot } from "./chat/context.ts";
 import type { Config } from "./config.ts";
 import type { Installed } from "./extension/installer.ts";
-import { modelServices, moments, slots, type HostSources } from "./extension/places.ts";
+import { modelServices, hooks, slots, type HostSources } from "./extension/places.ts";
 import type { Breaker } from "./routing/breaker.ts";
 import { createCatalog } from "./routing/catalog.ts";
 import type { CatalogServices } from "./routing/model.ts";
@@ -28,7 +28,7 @@ export function createSnapshots(initial: Config, options: SnapshotOptions) {
     current = { ...current, keyring: keyringOf(current.config) };
   }
   function snapshotOf(config: Config, installed: Installed): Snapshot {
-    const guards = installed.listeners(moments.guards).flatMap(({ call }) => call(config) ?? []);
+    const guards = installed.listeners(hooks.guards).flatMap(({ call }) => call(config) ?? []);
     return {
       config,
       keyring: keyringOf(config),

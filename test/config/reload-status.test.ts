@@ -2,7 +2,7 @@
 // several: the file in force, and why a changed file was rejected, until a file is accepted.
 
 import { install } from "../../src/core/extension/install.ts";
-import { moments } from "../../src/core/extension/places.ts";
+import { hooks } from "../../src/core/extension/places.ts";
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -120,7 +120,7 @@ describe("the last reload", { concurrency: 3 }, () => {
     const fault = { time: "2026-11-22T12:00:00.000Z", path: "server.tls", message: "x", count: 1 };
     const record = startRecord("gateway.json");
     const { listeners } = install([reloadStatus(record)]);
-    const [status] = listeners(moments.status);
+    const [status] = listeners(hooks.status);
     const fine = startRecord("gateway.json");
     const shown = (reports: readonly unknown[]) => status?.call(reports, {} as never);
     const inForce = {

@@ -16,7 +16,7 @@ import {
   type ProcessEvents,
   start,
 } from "../../src/core/extension/installer.ts";
-import { moments, slots } from "../../src/core/extension/places.ts";
+import { hooks, slots } from "../../src/core/extension/places.ts";
 import { startProcess } from "../../src/core/extension/process-parts.ts";
 import { sendJson } from "../../src/core/http/responses.ts";
 import type { Complete, RequestProgress } from "../../src/core/routing/fallback.ts";
@@ -172,7 +172,7 @@ describe("a gateway", () => {
         },
       },
       (gateway) =>
-        gateway.on(moments.guards, (next) => {
+        gateway.on(hooks.guards, (next) => {
           if (next.data_dir === "./refused") throw new Error("refused");
           return undefined;
         }),
@@ -190,14 +190,14 @@ describe("a gateway", () => {
     const asked: string[] = [];
     const guarding = (name: string, answers: string): Extension =>
       part(name, {}, (gateway) =>
-        gateway.on(moments.guards, () => (exchange) => {
+        gateway.on(hooks.guards, () => (exchange) => {
           asked.push(name);
           if (exchange.req.url !== answers) return false;
           sendJson(exchange.res, 202, {});
           return true;
         }),
       );
-    const silent = part("silent", {}, (gateway) => gateway.on(moments.guards, () => undefined));
+    const silent = part("silent", {}, (gateway) => gateway.on(hooks.guards, () => undefined));
     const extensions = [guarding("first", "/1"), silent, guarding("second", "/2")];
     const gateway = createGateway(config(), { extensions });
     t.after(() => gateway.close(0));

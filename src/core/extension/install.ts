@@ -9,7 +9,7 @@ import {
   type Installed,
   type Installer,
   type Listener,
-  type Moment,
+  type Hook,
   type Observe,
   type Slot,
   type SlotFamily,
@@ -83,9 +83,9 @@ export function install(extensions: readonly Extension[]): Installation {
           if (observe) observers.push(observe);
         });
       },
-      on<F>(moment: Moment<F>, call: F) {
-        if (moment.name === start.name) step(call as Step["run"]);
-        listeners.set(moment.name, [...(listeners.get(moment.name) ?? []), { extension, call }]);
+      on<F>(hook: Hook<F>, call: F) {
+        if (hook.name === start.name) step(call as Step["run"]);
+        listeners.set(hook.name, [...(listeners.get(hook.name) ?? []), { extension, call }]);
       },
     };
   }
@@ -100,7 +100,7 @@ export function install(extensions: readonly Extension[]): Installation {
           .filter(([name]) => name.startsWith(prefix))
           .map(([name, value]) => [name.slice(prefix.length), value as T]),
       ),
-    listeners: <F>({ name }: Moment<F>) => (listeners.get(name) ?? []) as Listener<F>[],
+    listeners: <F>({ name }: Hook<F>) => (listeners.get(name) ?? []) as Listener<F>[],
     aroundOrder: () => order,
     steps,
   };

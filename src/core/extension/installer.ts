@@ -1,6 +1,6 @@
 // The interface of an extension, and the five verbs by which it adds to a gateway: fill, around,
 // route, observe, on. The core knows extensions only through this file. places.ts has the slots and
-// moments of the core. The configuration and the command line define more of both
+// hooks of the core. The configuration and the command line define more of both
 // (config/extension.ts, command-line/command.ts), and an extension may define its own for others.
 import type { Limiter } from "../accounts/limiter.ts";
 import type { Snapshot } from "../chat/context.ts";
@@ -41,8 +41,8 @@ export interface Installer {
    * none.
    */
   observe(create: Create<Observe>): void;
-  /** Calls the listener at a moment. Any number of extensions can listen to one. */
-  on<F>(moment: Moment<F>, listener: F): void;
+  /** Adds a listener to a hook. Any number of extensions can listen to one. */
+  on<F>(hook: Hook<F>, listener: F): void;
 }
 
 /** Makes a part of the gateway of one process. Undefined: there is none. */
@@ -93,19 +93,19 @@ export function slotFamily<T>(kind: string, isCreated = false): SlotFamily<T> {
   return Object.assign(slotOf, { prefix });
 }
 
-/** A moment at which functions F of any number of extensions are called. */
-export interface Moment<F> {
+/** An event at which functions F of any number of extensions are called. */
+export interface Hook<F> {
   /** Unique. */
   readonly name: string;
   /** Always absent: it gives the compiler the type of the listeners. */
   readonly calls?: (listener: F) => F;
 }
 
-/** Defines a moment. */
-export const moment = <F>(name: string): Moment<F> => ({ name });
+/** Defines a hook. */
+export const hook = <F>(name: string): Hook<F> => ({ name });
 
 /** The start of a process that serves, when an extension's parts have been created. */
-export const start = moment<(context: GatewayContext) => void>("start");
+export const start = hook<(context: GatewayContext) => void>("start");
 
 /** What extensions have installed. */
 export interface Installed {
@@ -113,8 +113,8 @@ export interface Installed {
   filled<T>(slot: Slot<T>): T | undefined;
   /** What fills the slots of a family, by their names. */
   family<T>(family: SlotFamily<T>): ReadonlyMap<string, T>;
-  /** The listeners of a moment, in the order of the extensions. */
-  listeners<F>(moment: Moment<F>): readonly Listener<F>[];
+  /** The listeners of a hook, in the order of the extensions. */
+  listeners<F>(hook: Hook<F>): readonly Listener<F>[];
   /** The extensions that wrap requests, from the outermost to the innermost. */
   aroundOrder(): readonly string[];
 }

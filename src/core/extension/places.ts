@@ -1,4 +1,4 @@
-// The slots of the core, each of which one extension can fill, and the moments that extensions can
+// The slots of the core, each of which one extension can fill, and the hooks that extensions can
 // listen to. The comment of a slot says what happens if it is empty. The functions at the end
 // combine the core's dialect, request check and model services with those of extensions.
 import type { Writable } from "node:stream";
@@ -22,7 +22,7 @@ import type { Capable, CatalogServices, Destination, Redact } from "../routing/m
 import type { Check } from "../schema/checker.ts";
 import type { JsonExcess } from "../schema/large-json.ts";
 import type { Transport } from "../upstream/transport.ts";
-import { createdSlot, moment, slot, slotFamily, type Create, type Installed } from "./installer.ts";
+import { createdSlot, hook, slot, slotFamily, type Create, type Installed } from "./installer.ts";
 
 export const slots = {
   /** Wire formats of providers, by name. One named "openai" replaces the core's own. */
@@ -94,30 +94,30 @@ export const slots = {
   host: slot<(sources: HostSources) => HostRunner>("host"),
 };
 
-export const moments = {
+export const hooks = {
   /**
    * Adds fields beyond the contract to the check of a chat completions request. `check` already has
    * those of earlier extensions. The schema of the result is published.
    */
-  extendRequest: moment<(check: Check<ChatRequest>) => Check<ChatRequest>>("extendRequest"),
+  extendRequest: hook<(check: Check<ChatRequest>) => Check<ChatRequest>>("extendRequest"),
   /**
    * A configuration is put in force. The returned guard runs before the handler of each request to
    * the public listener; undefined: this configuration needs none.
    */
-  guards: moment<(config: Config) => Guard | undefined>("guards"),
+  guards: hook<(config: Config) => Guard | undefined>("guards"),
   /**
    * A configuration with this provider is put in force. Returns the provider's transport: the given
    * one, or a wrapper around it.
    */
   reach:
-    moment<(to: Destination, transport: Transport, services: ReachServices) => Transport>("reach"),
+    hook<(to: Destination, transport: Transport, services: ReachServices) => Transport>("reach"),
   /** Returns the secrets in an extension's settings, which no log may show. */
-  secrets: moment<(config: Config) => readonly string[]>("secrets"),
+  secrets: hook<(config: Config) => readonly string[]>("secrets"),
   /**
    * Returns members of the response to GET /status. `reports`: the results of this extension's
    * ProcessEvents.report in each process that serves.
    */
-  status: moment<(reports: readonly unknown[], config: Config) => object>("status"),
+  status: hook<(reports: readonly unknown[], config: Config) => object>("status"),
 };
 
 /** The sections of gateway.json that have a listener. */
@@ -216,7 +216,7 @@ export const dialectsIn = (installed: Installed): ReadonlyMap<string, DialectDef
 /** The check of a chat completions request. */
 export const requestCheck = (installed: Installed): Check<ChatRequest> =>
   installed
-    .listeners(moments.extendRequest)
+    .listeners(hooks.extendRequest)
     .reduce<Check<ChatRequest>>((check, { call }) => call(check), chatRequest);
 
 /** What extensions have for the models of a configuration. */
@@ -225,7 +225,7 @@ export const modelServices = (config: Config, installed: Installed, services: Re
     dialects: dialectsIn(installed),
     reach: (destination, transport) =>
       installed
-        .listeners(moments.reach)
+        .listeners(hooks.reach)
         .reduce((inner, { call }) => call(destination, inner, services), transport),
     redact: installed.filled(slots.redact)?.(config, installed),
     jsonExcess: installed.filled(slots.jsonExcess),

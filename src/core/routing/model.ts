@@ -195,7 +195,7 @@ export interface CatalogServices {
   readonly dialects: ReadonlyMap<string, DialectDefinition>;
   /** The gateway's transport. `reach` may wrap or replace it for a provider. */
   readonly transport: Transport;
-  /** As moments.reach, for all extensions. */
+  /** As hooks.reach, for all extensions. */
   readonly reach: Reach;
   /** Undefined: the operator sees neither a provider's message nor the path of its URL. */
   readonly redact: Redact | undefined;

@@ -2,7 +2,7 @@
 // that accept them, translated, or refused where the reply would differ from what the client asked
 // for. The manual's page "fields" lists the handling of every field.
 import type { Installer } from "../../../core/extension/installer.ts";
-import { moments } from "../../../core/extension/places.ts";
+import { hooks } from "../../../core/extension/places.ts";
 import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { pseudonymOf } from "../../../core/providers/parameters.ts";
@@ -19,7 +19,7 @@ const NAME_PATTERN = /^[^\s<|\\/>]{1,64}$/;
 const ROLES_WITH_NAME: readonly unknown[] = ["system", "developer", "user", "assistant"];
 
 export function install(gateway: Installer): void {
-  gateway.on(moments.extendRequest, withChatFields);
+  gateway.on(hooks.extendRequest, withChatFields);
   gateway.on(adaptModels, assertMetadata);
 }
 

@@ -6,7 +6,7 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { strict } from "../../../config/fields.ts";
 import { repeatedIn } from "../../../config/references.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import { moments } from "../../../core/extension/places.ts";
+import { hooks } from "../../../core/extension/places.ts";
 import type { Exchange } from "../../../core/http/exchange.ts";
 import type { Guard } from "../../../core/http/request-listener.ts";
 import {
@@ -64,7 +64,7 @@ const cors = defineSetting("server.cors", undefined, () => strict({ origins: ori
 export const settings = [cors];
 
 export function install(gateway: Installer): void {
-  gateway.on(moments.guards, (config) => {
+  gateway.on(hooks.guards, (config) => {
     const settings = cors.of(config);
     return settings && createGuard(settings.origins);
   });

@@ -1,7 +1,7 @@
 // POST /v1/messages/count_tokens: counts a prompt's tokens. Asks the provider that would serve it,
 // if its format supports that. Otherwise estimates the count, and marks it as an estimate.
 import type { Sealer } from "../client-apis/index.ts";
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import { authenticate, readRequest, requireAdmission } from "../../../core/chat/admission.ts";
 import type { ClientApi } from "../../../core/chat/client-api.ts";
 import type { GatewayContext } from "../../../core/extension/installer.ts";
@@ -101,7 +101,7 @@ export function createCountHandler(
       const { first_token_ms: ms } = model.provider.timeouts;
       const timer = clock.after(ms, () => cancel.abort(new Error(`no count within ${ms} ms`)));
       const [keyed] = installed
-        .listeners(configMoments.keyed)
+        .listeners(configHooks.keyed)
         .flatMap(({ call }) => call(model, config));
       const asked = keyed?.model ?? model;
       const count = await providersCount(chat, asked, caller.account, cancel)

@@ -2,7 +2,7 @@
 // with what the models behind them can do. contract.md "Endpoints".
 import type { IncomingHttpHeaders } from "node:http";
 import { authenticate } from "../../../core/chat/admission.ts";
-import { moment, type GatewayContext, type Installer } from "../../../core/extension/installer.ts";
+import { hook, type GatewayContext, type Installer } from "../../../core/extension/installer.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { noSuchModel } from "../../../core/routing/catalog.ts";
@@ -46,7 +46,7 @@ export interface ModelListForm {
 
 /** A request for the list has arrived. Returns the form that it asks for. The first form counts. */
 export const modelListForms =
-  moment<(headers: IncomingHttpHeaders) => ModelListForm | undefined>("modelListForms");
+  hook<(headers: IncomingHttpHeaders) => ModelListForm | undefined>("modelListForms");
 
 const OWN_FORM: ModelListForm = {
   entry: (model) => model,

@@ -1,7 +1,7 @@
 // GET /openapi.json: the contract as an OpenAPI 3.1 document. The schema of a request is taken from
 // the check itself. Extensions that serve further APIs describe them here.
 import { requestCheck } from "../../../core/extension/places.ts";
-import { moment, type Installed, type Installer } from "../../../core/extension/installer.ts";
+import { hook, type Installed, type Installer } from "../../../core/extension/installer.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 
@@ -14,7 +14,7 @@ export interface Description {
 }
 
 /** The document is built. Each listener returns its extension's description. */
-export const descriptions = moment<() => Description>("descriptions");
+export const descriptions = hook<() => Description>("descriptions");
 
 /** An operation of another API. Limits and errors are those of chat completions. */
 interface Operation {

@@ -2,7 +2,7 @@
 // others. The reply becomes output items, and events if it is streamed.
 import type { ClientApi } from "../../../core/chat/client-api.ts";
 import type { Around, GatewayContext, Installer } from "../../../core/extension/installer.ts";
-import { moments, slots } from "../../../core/extension/places.ts";
+import { hooks, slots } from "../../../core/extension/places.ts";
 import type { Exchange } from "../../../core/http/exchange.ts";
 import { pathOf } from "../../../core/http/router.ts";
 import { ApiError, errorBody } from "../../../core/openai/errors.ts";
@@ -24,7 +24,7 @@ export function install(gateway: Installer): void {
     schemas: { ...described.schemas, ResponsesRequest: responsesRequest.schema },
   }));
   gateway.around(() => withLeftOutNotes, { outside: ["budgets", "sticky", "recovery"] });
-  gateway.on(moments.guards, () => refuseWebSockets);
+  gateway.on(hooks.guards, () => refuseWebSockets);
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Config } from "../../../core/config.ts";
 import { section } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Installed, Installer } from "../../../core/extension/installer.ts";
-import { moments, slots } from "../../../core/extension/places.ts";
+import { hooks, slots } from "../../../core/extension/places.ts";
 import { boolean, withDefault } from "../../../core/schema/checker.ts";
 import { passwordsIn } from "../../scale/stores/index.ts";
 import { createRedact } from "./redact.ts";
@@ -32,6 +32,6 @@ export function install(gateway: Installer): void {
 export function secretsIn(config: Config, installed: Installed): readonly string[] {
   const { providers, limits } = config;
   const apiKeys = [...providers.values()].flatMap(({ api_key = [] }) => api_key);
-  const added = installed.listeners(moments.secrets).flatMap(({ call }) => call(config));
+  const added = installed.listeners(hooks.secrets).flatMap(({ call }) => call(config));
   return [...apiKeys, ...passwordsIn(limits.store), ...added];
 }

@@ -3,7 +3,7 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import https from "node:https";
 import { secureContextOf, type Credentials } from "../../../config/certificates.ts";
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import { slots, type ListenerSection, type SecureSection } from "../../../core/extension/places.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { strict } from "../../../config/fields.ts";
@@ -40,7 +40,7 @@ export const settings = Object.values(SETTINGS);
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.secure, secureSection);
-  gateway.on(configMoments.hostIssues, (json) => [
+  gateway.on(configHooks.hostIssues, (json) => [
     ...issuesIn(json, "server"),
     ...issuesIn(json, "admin"),
   ]);

@@ -2,12 +2,12 @@
 // called, and a settle line with its cost afterwards. In the background, the usage sync copies
 // settled requests into the usage store.
 import { beforeServing, programSlots } from "../../../command-line/command.ts";
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import { DAY_MS } from "../../../config/fields.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { GatewayContext, Installer } from "../../../core/extension/installer.ts";
-import { moments, slots } from "../../../core/extension/places.ts";
+import { hooks, slots } from "../../../core/extension/places.ts";
 import type { Ledger } from "../../../core/ledger/ledger.ts";
 import { dataDirIssues, makeDataDir } from "../../scale/data-files/index.ts";
 import { passwordsIn } from "../../scale/stores/index.ts";
@@ -22,10 +22,10 @@ export function install(gateway: Installer): void {
   gateway.fill(slots.ledger, createBooks);
   gateway.fill(programSlots.command("usage sync"), usageSyncCommand);
   gateway.on(beforeServing, ({ data_dir }) => makeDataDir(data_dir));
-  gateway.on(moments.secrets, (config) => passwordsIn(usage.of(config).store));
-  gateway.on(moments.status, statusOf);
-  gateway.on(configMoments.hostIssues, dataDirIssues);
-  gateway.on(configMoments.assertReady, (config, installed) => {
+  gateway.on(hooks.secrets, (config) => passwordsIn(usage.of(config).store));
+  gateway.on(hooks.status, statusOf);
+  gateway.on(configHooks.hostIssues, dataDirIssues);
+  gateway.on(configHooks.assertReady, (config, installed) => {
     const options = { clock: systemClock, diagnose: () => undefined, installed };
     openBooks(config, options).store.close();
   });

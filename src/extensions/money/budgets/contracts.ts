@@ -1,5 +1,5 @@
 // The interfaces between the parts of this extension, and to extensions that share budgets.
-// Requests and decisions are plain data, because workers send them to the first process.
+// Requests and decisions are plain data, because workers send them to the primary.
 import type { Config } from "../../../core/config.ts";
 import { slot } from "../../../core/extension/installer.ts";
 import type { Estimate, Offer } from "../estimates/index.ts";

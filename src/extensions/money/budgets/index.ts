@@ -3,10 +3,10 @@
 // called.
 import cluster from "node:cluster";
 import { programSlots } from "../../../command-line/command.ts";
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import type { HoldFor } from "../../../core/chat/context.ts";
 import type { GatewayContext, Installer } from "../../../core/extension/installer.ts";
-import { moments, slots } from "../../../core/extension/places.ts";
+import { hooks, slots } from "../../../core/extension/places.ts";
 import { once } from "../../scale/installation/index.ts";
 import { aroundBounds, assumedOutputTokens } from "../estimates/index.ts";
 import { createAccountant } from "./accountant.ts";
@@ -26,8 +26,8 @@ export function install(gateway: Installer): void {
   gateway.around(() => aroundBounds, { outside: ["recovery"] });
   gateway.fill(programSlots.command("budget show"), showCommand);
   gateway.on(once, serveWorkers);
-  gateway.on(configMoments.warnings, unpricedModels);
-  gateway.on(moments.status, (reports, { currency }) => ({ budgets: statusOf(reports, currency) }));
+  gateway.on(configHooks.warnings, unpricedModels);
+  gateway.on(hooks.status, (reports, { currency }) => ({ budgets: statusOf(reports, currency) }));
 }
 
 function start(context: GatewayContext): HoldFor {

@@ -1,7 +1,7 @@
-// Budgets with several processes: the first process has the accountant, and workers ask it. When a
+// Budgets with several processes: the primary has the accountant, and workers ask it. When a
 // worker dies, its holds stay until the cost of its requests is read from the books. A request
 // without a usage record costs nothing.
-import { answerWorkers, callFirstProcess } from "../../scale/cluster/index.ts";
+import { answerWorkers, callPrimary } from "../../scale/cluster/index.ts";
 import type { Host, HostPart } from "../../scale/installation/index.ts";
 import { createAccountant } from "./accountant.ts";
 import type { Accountant, Decision, ReserveRequest } from "./contracts.ts";
@@ -20,20 +20,20 @@ type Note = (readonly [holdId: string | undefined, outcome: Outcome | undefined]
 
 /** The accountant of a worker. */
 export function createRemoteAccountant(): Accountant {
-  const first = callFirstProcess<Question, Note, Decision>(SUBJECT);
-  /** Settlements to send to the first process at the end of this turn. */
+  const primary = callPrimary<Question, Note, Decision>(SUBJECT);
+  /** Settlements to send to the primary at the end of this turn. */
   let note: Note = [];
 
   function send(): void {
-    if (note.length > 0) first.notify(note);
+    if (note.length > 0) primary.notify(note);
     note = [];
   }
 
   return {
     async open() {
-      await first.ask("open");
+      await primary.ask("open");
     },
-    reserve: first.ask,
+    reserve: primary.ask,
     settle(holdId, outcome) {
       if (note.length === 0) setImmediate(send);
       note.push([holdId, outcome]);
@@ -43,7 +43,7 @@ export function createRemoteAccountant(): Accountant {
     figures: () => undefined,
     close() {
       send();
-      first.close();
+      primary.close();
     },
   };
 }

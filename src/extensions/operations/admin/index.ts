@@ -1,14 +1,14 @@
 // The admin listener, for the operator. It listens on a loopback address by default. Other
 // extensions add the paths that it serves.
 import type { ServerResponse } from "node:http";
-import { configMoments, type Warning } from "../../../config/extension.ts";
+import { configHooks, type Warning } from "../../../config/extension.ts";
 import { host, isLoopback, port, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { accountLimitName } from "../../../core/accounts/limiter.ts";
 import type { Config } from "../../../core/config.ts";
 import { internalErrorReporter, renderError, shuttingDown } from "../../../core/error-responses.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
-import { moments, slots } from "../../../core/extension/places.ts";
+import { hooks, slots } from "../../../core/extension/places.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import type { Guard } from "../../../core/http/request-listener.ts";
 import { sendJson } from "../../../core/http/responses.ts";
@@ -81,12 +81,12 @@ const PLAIN_WARNING =
 export const settings = [admin];
 
 export function install(gateway: Installer): void {
-  gateway.on(moments.secrets, (config) => {
+  gateway.on(hooks.secrets, (config) => {
     const password = admin.of(config)?.password;
     return password === undefined ? [] : [password];
   });
-  gateway.on(configMoments.issues, portIssues);
-  gateway.on(configMoments.warnings, warningsOf);
+  gateway.on(configHooks.issues, portIssues);
+  gateway.on(configHooks.warnings, warningsOf);
   gateway.on(once, startListener);
 }
 

@@ -1,6 +1,6 @@
 // The command `check`: validates a configuration, and prints warnings about probable mistakes. With
 // --live it also calls the models.
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import {
   JSON_OPTION,
   type Command,
@@ -13,8 +13,8 @@ import { warningsOf } from "./warnings.ts";
 
 async function run(args: CommandArguments, terminal: Terminal): Promise<number> {
   const { config, installed, source } = await terminal.load(args, { forThisHost: true });
-  for (const { call } of installed.listeners(configMoments.assertReady)) call(config, installed);
-  const found = installed.listeners(configMoments.warnings).flatMap(({ call }) => call(config));
+  for (const { call } of installed.listeners(configHooks.assertReady)) call(config, installed);
+  const found = installed.listeners(configHooks.warnings).flatMap(({ call }) => call(config));
   const warnings = [...warningsOf(config), ...found].map(({ path, message }) => ({
     path: pathText(path),
     message,

@@ -1,5 +1,5 @@
 // The command `explain`: the candidates of an alias in their order, and why.
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
 import { table } from "../../../command-line/table.ts";
 import type { Config } from "../../../core/config.ts";
@@ -41,7 +41,7 @@ export const explain: Command = {
     const hasCandidate = candidates.some((candidate) => candidate.rank !== null);
     const fate = hasCandidate ? WITH_CANDIDATES : WITHOUT;
     const rows = table(["rank", "model", "provider", "why"], candidates);
-    const notes = installed.listeners(configMoments.notes).flatMap(({ call }) => call(alias));
+    const notes = installed.listeners(configHooks.notes).flatMap(({ call }) => call(alias));
     const around = installed.aroundOrder();
     const result = {
       ...{ alias: name, enabled, policy, candidates },

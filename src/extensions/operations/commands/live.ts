@@ -1,7 +1,7 @@
 // Makes one tiny call to each model of a configuration, and one with each key of its provider, as a
 // gateway would: in the provider's dialect, over the network. Nothing is opened in a ledger, so
 // nothing is booked.
-import { configMoments, type KeyedModel } from "../../../config/extension.ts";
+import { configHooks, type KeyedModel } from "../../../config/extension.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Installed } from "../../../core/extension/installer.ts";
@@ -68,7 +68,7 @@ export async function callProviders(
   });
   /** The model with each key of its provider. */
   function keyedModels(model: Model): readonly Call[] {
-    const listeners = installed.listeners(configMoments.keyed);
+    const listeners = installed.listeners(configHooks.keyed);
     const keyed = listeners.flatMap(({ call }) => call(model, config));
     return keyed.length > 0 ? keyed : [{ model }];
   }

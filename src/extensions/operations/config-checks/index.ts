@@ -1,7 +1,7 @@
 // Finds mistakes in a configuration that its shape does not show: duplicate members, a missing key
 // of a provider, and an address that repeats the path which the gateway appends. Reads the raw
 // JSON, so that these are found even if the shape of another part is wrong.
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import type { Installer } from "../../../core/extension/installer.ts";
 import { vendorPreset } from "../../../config/vendors.ts";
 import type { ValidationIssue } from "../../../core/schema/checker.ts";
@@ -11,8 +11,8 @@ import { invalid } from "../../../config/references.ts";
 import { duplicateMembers } from "./duplicates.ts";
 
 export function install(gateway: Installer): void {
-  gateway.on(configMoments.textIssues, duplicateMembers);
-  gateway.on(configMoments.issues, providersIssues);
+  gateway.on(configHooks.textIssues, duplicateMembers);
+  gateway.on(configHooks.issues, providersIssues);
 }
 
 function providersIssues(json: unknown, formats: Formats): ValidationIssue[] {

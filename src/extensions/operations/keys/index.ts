@@ -1,10 +1,10 @@
 // Keys that are made while the gateway runs: keys.json under data_dir, and the commands that write
 // it.
 import { programSlots } from "../../../command-line/command.ts";
-import { configMoments, type Warning } from "../../../config/extension.ts";
+import { configHooks, type Warning } from "../../../config/extension.ts";
 import type { Config } from "../../../core/config.ts";
 import { start, type Installer } from "../../../core/extension/installer.ts";
-import { moments, slots } from "../../../core/extension/places.ts";
+import { hooks, slots } from "../../../core/extension/places.ts";
 import { COMMANDS } from "./commands.ts";
 import { createdKeysIn, keysFault, watchKeys } from "./created-keys.ts";
 
@@ -24,10 +24,10 @@ export function install(gateway: Installer): void {
     gateway.fill(programSlots.command(name), command);
   gateway.fill(slots.keySource, watchKeys);
   gateway.on(start, ({ config, on }) => on("report", () => keysFault(config.data_dir)));
-  gateway.on(moments.status, (faults) => ({
+  gateway.on(hooks.status, (faults) => ({
     keys: { fault: faults.find((fault) => fault) ?? null },
   }));
-  gateway.on(configMoments.warnings, keylessAccounts);
+  gateway.on(configHooks.warnings, keylessAccounts);
 }
 
 /** Accounts of the configuration that have no valid key: no request can be made for them. */

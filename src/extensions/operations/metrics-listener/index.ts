@@ -1,7 +1,7 @@
 // A listener for programs that watch the gateway from another machine: Prometheus, and the probes
 // of an orchestrator. It needs no password, because it shows no secrets and changes nothing.
 import type { Installer } from "../../../core/extension/installer.ts";
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import { host, port, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import { shuttingDown } from "../../../core/error-responses.ts";
@@ -37,7 +37,7 @@ const setting = defineSetting(
 export const settings = [setting];
 
 export function install(gateway: Installer): void {
-  gateway.on(configMoments.issues, portIssues);
+  gateway.on(configHooks.issues, portIssues);
   gateway.on(once, (host) => {
     const address = setting.of(host.config);
     if (address === undefined) return {};

@@ -1,7 +1,7 @@
 // Traces for an OpenTelemetry collector: a span for each chat request and each attempt at a
 // provider, over OTLP/HTTP with JSON. Each process that serves sends its own.
 import type { GatewayContext, Observe, Installer } from "../../../core/extension/installer.ts";
-import { moments } from "../../../core/extension/places.ts";
+import { hooks } from "../../../core/extension/places.ts";
 import { randomHex } from "../../../core/ids.ts";
 import { createLastReports } from "../../scale/installation/index.ts";
 import { createExporter } from "./exporter.ts";
@@ -19,12 +19,12 @@ export const settings = [telemetry];
 
 export function install(gateway: Installer): void {
   gateway.observe(observeSpans);
-  gateway.on(moments.secrets, (config) => {
+  gateway.on(hooks.secrets, (config) => {
     const settings = telemetry.of(config);
     return settings ? secretsOf(settings.otlp) : [];
   });
   const addUp = createSums();
-  gateway.on(moments.status, (reports, config) =>
+  gateway.on(hooks.status, (reports, config) =>
     telemetry.of(config) ? { telemetry: addUp(reports) } : {},
   );
 }

@@ -3,7 +3,7 @@
 // and a dialect can send the parts as they were written. In a request with a mark every message
 // keeps its parts: clients move their marks, and a message must look the same without its mark.
 import type { Installer } from "../../../core/extension/installer.ts";
-import { moments } from "../../../core/extension/places.ts";
+import { hooks } from "../../../core/extension/places.ts";
 import type { ChatRequest, ContentPart, Message } from "../../../core/openai/request.ts";
 import { jsonObject, lenient, makeCheck } from "../../../core/schema/checker.ts";
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
@@ -12,7 +12,7 @@ import { asArray, asObject, asString } from "../../../core/schema/untrusted-json
 export const mark = lenient(jsonObject({ maxValues: 100 }));
 
 export function install(gateway: Installer): void {
-  gateway.on(moments.extendRequest, (check) =>
+  gateway.on(hooks.extendRequest, (check) =>
     makeCheck(check.schema, (json, all) => withCacheMarks(check(json, all), json)),
   );
 }

@@ -2,9 +2,9 @@
 // command prints.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { invalid } from "../../../config/references.ts";
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import { moments } from "../../../core/extension/places.ts";
+import { hooks } from "../../../core/extension/places.ts";
 import { variant, type Infer, type ValidationIssue } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { authorized } from "./authorized.ts";
@@ -34,13 +34,13 @@ export const settings = [credentials];
 export function install(gateway: Installer): void {
   /** By the settings of providers, so that all models of one share a token until a reload. */
   const credentialsBySettings = new WeakMap<object, Credentials>();
-  gateway.on(configMoments.issues, issuesOf);
-  gateway.on(moments.secrets, ({ providers }) =>
+  gateway.on(configHooks.issues, issuesOf);
+  gateway.on(hooks.secrets, ({ providers }) =>
     [...providers.values()]
       .flatMap((provider) => credentials.of(provider)?.secrets ?? [])
       .filter((secret) => secret !== undefined),
   );
-  gateway.on(moments.reach, (destination, transport, services) => {
+  gateway.on(hooks.reach, (destination, transport, services) => {
     const settings = credentials.of(destination.settings);
     if (!settings) return transport;
     const { settings: row, dialect } = destination;

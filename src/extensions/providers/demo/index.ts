@@ -4,7 +4,7 @@ import type { Installer } from "../../../core/extension/installer.ts";
 import { integer } from "../../../config/fields.ts";
 import { configSlots } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import { moments, slots } from "../../../core/extension/places.ts";
+import { hooks, slots } from "../../../core/extension/places.ts";
 import { openaiDialectDefinition } from "../../../core/providers/openai/index.ts";
 import builtInConfig from "./demo.json" with { type: "json" };
 import { createDemoTransport } from "./transport.ts";
@@ -25,7 +25,7 @@ export function install(gateway: Installer): void {
     create: openaiDialectDefinition.create,
   });
   // The model is in this process.
-  gateway.on(moments.reach, ({ dialect, settings }, transport) =>
+  gateway.on(hooks.reach, ({ dialect, settings }, transport) =>
     dialect === "demo" ? createDemoTransport({ paceMs: pace.of(settings) }) : transport,
   );
   gateway.fill(configSlots.builtInConfig, builtInConfig);

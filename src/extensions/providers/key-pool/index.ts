@@ -1,12 +1,12 @@
 // Providers with several keys: each request takes one of them. If the provider refuses that key, or
 // it is exhausted, the request takes another one.
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import { integer, positive, strict } from "../../../config/fields.ts";
 import { invalid, repeatedIn } from "../../../config/references.ts";
 import { defineSetting, type CheckContext } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
 import type { GatewayContext, Installer } from "../../../core/extension/installer.ts";
-import { moments } from "../../../core/extension/places.ts";
+import { hooks } from "../../../core/extension/places.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
@@ -56,17 +56,17 @@ export function install(gateway: Installer): void {
     return withPools(poolOf);
   });
   gateway.on(once, (host) => serveGates(SUBJECT, host));
-  gateway.on(configMoments.issues, issuesIn);
-  gateway.on(configMoments.keyed, (model, { providers }) =>
+  gateway.on(configHooks.issues, issuesIn);
+  gateway.on(configHooks.keyed, (model, { providers }) =>
     (apiKeys.of(providers.get(model.provider.name)) ?? []).map(({ key }) => ({
       key: endOf(key),
       model: withKey(model, key),
     })),
   );
-  gateway.on(moments.secrets, ({ providers }) =>
+  gateway.on(hooks.secrets, ({ providers }) =>
     [...providers.values()].flatMap((row) => (apiKeys.of(row) ?? []).map(({ key }) => key)),
   );
-  gateway.on(moments.status, (reports) => ({ provider_keys: longestPauses(reports) }));
+  gateway.on(hooks.status, (reports) => ({ provider_keys: longestPauses(reports) }));
 }
 
 /** By the name of a provider, and then by the end of a key: its pause in milliseconds. */

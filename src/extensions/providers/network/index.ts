@@ -2,14 +2,14 @@
 import { X509Certificate } from "node:crypto";
 import { rootCertificates } from "node:tls";
 import { secureContextOf } from "../../../config/certificates.ts";
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import { nullable } from "../../../config/fields.ts";
 import { invalid } from "../../../config/references.ts";
 import { defineSetting, type CheckContext } from "../../../config/setting.ts";
 import { beforeServing } from "../../../command-line/command.ts";
 import type { Config } from "../../../core/config.ts";
 import { start, type Installer } from "../../../core/extension/installer.ts";
-import { moments } from "../../../core/extension/places.ts";
+import { hooks } from "../../../core/extension/places.ts";
 import {
   fail,
   nonEmpty,
@@ -117,15 +117,15 @@ export const settings = [generalProxy, generalCa, ownProxy, ownCa, ownCert, ownK
 
 export function install(gateway: Installer): void {
   gateway.on(start, ({ on }) => on("close", closeAll));
-  gateway.on(configMoments.issues, issuesIn);
-  gateway.on(moments.secrets, (config) =>
+  gateway.on(configHooks.issues, issuesIn);
+  gateway.on(hooks.secrets, (config) =>
     [generalProxy.of(config), ...[...config.providers.values()].map(ownProxy.of)].flatMap(
       (proxy) => proxy?.authorization?.replace("Basic ", "") ?? [],
     ),
   );
-  gateway.on(configMoments.assertReady, assertUsable);
+  gateway.on(configHooks.assertReady, assertUsable);
   gateway.on(beforeServing, assertUsable);
-  gateway.on(moments.reach, ({ provider, settings, config }, transport) => {
+  gateway.on(hooks.reach, ({ provider, settings, config }, transport) => {
     const route = routeOf(settings, config);
     return Object.values(route).some((part) => part !== undefined)
       ? clientOf(route, provider, config).send

@@ -20,7 +20,7 @@ export interface Media {
 export type MediaRule = (part: MediaPart, media: Media) => string | undefined;
 
 /**
- * A listener of the moment `findLack`, for the format `dialect`: drops candidates that do not
+ * A listener of the hook `findLack`, for the format `dialect`: drops candidates that do not
  * accept the media of a request. `rule` absent: they accept all that can be read.
  */
 export const findMediaLack =

@@ -1,6 +1,6 @@
 // Excludes models that lack a capability that a request needs: tools, JSON mode, log probabilities,
 // images, a parameter that the provider would refuse. contract.md "Candidates".
-import { moment, type Installer } from "../../../core/extension/installer.ts";
+import { hook, type Installer } from "../../../core/extension/installer.ts";
 import { slots } from "../../../core/extension/places.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Capable, Model } from "../../../core/routing/model.ts";
@@ -20,13 +20,13 @@ export function install(gateway: Installer): void {
 }
 
 /** Listeners get the models that can serve a request, and may return some of them adapted to it. */
-export const adaptModels = moment<Capable>("adaptModels");
+export const adaptModels = hook<Capable>("adaptModels");
 
 /**
  * What a model lacks because of its format, which only the format's extension knows. A listener
  * returns undefined if the model lacks nothing or has another format.
  */
-export const findLack = moment<FindLack>("findLack");
+export const findLack = hook<FindLack>("findLack");
 
 /**
  * The models that meet all requirements of the request. If no model does, throws a ValidationError

@@ -2,7 +2,7 @@
 // median time to first token in the last ten minutes. Each process measures separately.
 import type { Installer } from "../../../core/extension/installer.ts";
 import type { Config } from "../../../core/config.ts";
-import { moments } from "../../../core/extension/places.ts";
+import { hooks } from "../../../core/extension/places.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
@@ -23,7 +23,7 @@ export function install(gateway: Installer): void {
     // `sticky` runs later and wins: a conversation stays with its model even if others are faster.
     { outside: ["sticky"] },
   );
-  gateway.on(moments.status, (reports) => ({ first_token_ms: leastOf(reports) }));
+  gateway.on(hooks.status, (reports) => ({ first_token_ms: leastOf(reports) }));
 }
 
 /**

@@ -1,9 +1,9 @@
-// Gates that all processes share. With workers, the first process keeps the gates, and the workers
+// Gates that all processes share. With workers, the primary keeps the gates, and the workers
 // ask it. A single process keeps its own.
 import cluster from "node:cluster";
 import type { Clock } from "../../../core/clock.ts";
 import type { GatewayContext } from "../../../core/extension/installer.ts";
-import { answerWorkers, callFirstProcess } from "../../scale/cluster/index.ts";
+import { answerWorkers, callPrimary } from "../../scale/cluster/index.ts";
 import type { Host, HostPart } from "../../scale/installation/index.ts";
 import { Cancel } from "../../../core/http/cancel.ts";
 import {
@@ -50,7 +50,7 @@ export function createGates(clock: Clock): Gates {
   };
 }
 
-/** What a worker asks the first process about the gate of this name. */
+/** What a worker asks the primary about the gate of this name. */
 interface Question extends Omit<Entry, "cancel"> {
   readonly name: string;
   readonly bounds: Bounds;
@@ -59,7 +59,7 @@ interface Question extends Omit<Entry, "cancel"> {
 }
 
 /**
- * A message from a worker to the first process. With `pauseMs`: pause the gate. With `tokens`: the
+ * A message from a worker to the primary. With `pauseMs`: pause the gate. With `tokens`: the
  * request of this question has ended. Otherwise: the request of this question is not made.
  */
 type Note =
@@ -73,8 +73,8 @@ export function gatesFor(
   subject: string,
 ): Gates {
   if (!cluster.isWorker) return createGates(clock);
-  const first = callFirstProcess<Question, Note, true | number>(subject);
-  on("close", first.close);
+  const primary = callPrimary<Question, Note, true | number>(subject);
+  on("close", primary.close);
   let asked = 0;
   return {
     of: (name, bounds) => ({
@@ -82,17 +82,17 @@ export function gatesFor(
       async enter({ cancel, ...entry }) {
         asked += 1;
         const number = asked;
-        const undo = () => first.notify({ number });
+        const undo = () => primary.notify({ number });
         const detach = cancel?.onAbort(undo);
-        const entered = await first.ask({ ...entry, name, bounds, number });
+        const entered = await primary.ask({ ...entry, name, bounds, number });
         detach?.();
         if (entered !== true) return entered;
         return {
-          release: (tokens, ending) => first.notify({ number, tokens, ending }),
+          release: (tokens, ending) => primary.notify({ number, tokens, ending }),
           undo,
         };
       },
-      pause: (pauseMs) => first.notify({ name, pauseMs }),
+      pause: (pauseMs) => primary.notify({ name, pauseMs }),
     }),
     limits: () => ({}),
   };

@@ -3,7 +3,7 @@
 // and the reply is billed by the tier that its provider states. The `speed` of a request in the
 // Messages API is a tier too, for a provider of that format.
 import { positive, strict } from "../../../config/fields.ts";
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import { prices } from "../../../config/providers-and-models.ts";
 import { invalid } from "../../../config/references.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -61,7 +61,7 @@ export const settings = [longPrompts, tiers];
 
 export function install(gateway: Installer): void {
   gateway.on(adaptModels, withPrices);
-  gateway.on(configMoments.issues, issuesIn);
+  gateway.on(configHooks.issues, issuesIn);
 }
 
 /** Reports models without `price` that have other prices: all other replies would be free. */

@@ -3,7 +3,7 @@
 import type { Installer } from "../../../core/extension/installer.ts";
 import { positive, strict } from "../../../config/fields.ts";
 import { defineSetting } from "../../../config/setting.ts";
-import { moments } from "../../../core/extension/places.ts";
+import { hooks } from "../../../core/extension/places.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import type { RequestContext, Serving } from "../../../core/routing/attempt.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
@@ -46,7 +46,7 @@ export function install(gateway: Installer): void {
     return bounded(gates);
   });
   gateway.on(once, (host) => serveGates(SUBJECT, host));
-  gateway.on(moments.status, (reports, config) => ({ provider_limits: inForce(reports, config) }));
+  gateway.on(hooks.status, (reports, config) => ({ provider_limits: inForce(reports, config) }));
 }
 
 /** The reported limits of concurrent requests, less those that a reload has removed. */

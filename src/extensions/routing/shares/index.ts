@@ -1,7 +1,7 @@
 // Aliases that split their requests among models: the first candidate is drawn at random by weight,
 // the others follow in the alias's order.
 import type { Installer } from "../../../core/extension/installer.ts";
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import { integer } from "../../../config/fields.ts";
 import { invalid } from "../../../config/references.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -24,8 +24,8 @@ export function install(gateway: Installer): void {
   // `sticky` reorders after the draw, so a conversation stays with the model drawn for it.
   const outside = ["sticky"];
   gateway.around(() => splitting(), { outside });
-  gateway.on(configMoments.issues, issuesIn);
-  gateway.on(configMoments.notes, (alias) => {
+  gateway.on(configHooks.issues, issuesIn);
+  gateway.on(configHooks.notes, (alias) => {
     const split = weights.of(alias);
     return split ? [noteOf(split)] : [];
   });

@@ -1,7 +1,7 @@
 // Aliases whose conversations stay with the model that served their last turn, while that model is
 // healthy: only its provider has the prompt in its cache.
 import type { Installer } from "../../../core/extension/installer.ts";
-import { configMoments } from "../../../config/extension.ts";
+import { configHooks } from "../../../config/extension.ts";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Complete, RequestProgress } from "../../../core/routing/fallback.ts";
 import type { Model } from "../../../core/routing/model.ts";
@@ -21,7 +21,7 @@ export function install(gateway: Installer): void {
   // an answer that `recovery` adds.
   const outside = ["recovery"];
   gateway.around(createStickyRouting, { outside });
-  gateway.on(configMoments.notes, (alias) => (sticky.of(alias) ? [NOTE] : []));
+  gateway.on(configHooks.notes, (alias) => (sticky.of(alias) ? [NOTE] : []));
 }
 
 /** If the alias is sticky, puts the candidate first that served the conversation's last turn. */

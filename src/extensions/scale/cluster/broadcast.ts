@@ -1,4 +1,4 @@
-// Messages from one worker to all others, relayed by the first process. A message may be lost, so
+// Messages from one worker to all others, relayed by the primary. A message may be lost, so
 // use this only for messages that may be missed without harm.
 import cluster, { type Worker } from "node:cluster";
 

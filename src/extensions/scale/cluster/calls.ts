@@ -1,10 +1,10 @@
-// Calls from workers to the first process, which holds the state that must be exact across
+// Calls from workers to the primary, which holds the state that must be exact across
 // workers. A worker sends all questions of one turn of the event loop in one message. Answers that
 // are ready at once return in one message too; a late answer does not delay the others.
 import cluster, { type Worker } from "node:cluster";
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-/** The first process's handlers for the calls of one subject. */
+/** The primary's handlers for the calls of one subject. */
 export interface CallHandlers<Question, Note, Answer> {
   /** Answers a question. Must not reject. Called in the order of the worker's questions. */
   answer(question: Question, worker: number): Answer | Promise<Answer>;
@@ -14,9 +14,9 @@ export interface CallHandlers<Question, Note, Answer> {
   onExit(worker: number): void;
 }
 
-/** The first process, as a worker calls it about one subject. */
-export interface FirstProcess<Question, Note, Answer> {
-  /** Resolves with the answer. It never settles if the first process has ended. */
+/** The primary, as a worker calls it about one subject. */
+export interface Primary<Question, Note, Answer> {
+  /** Resolves with the answer. It never settles if the primary has ended. */
   ask(question: Question): Promise<Answer>;
   /** Sends a note at once, so that it arrives before messages that result from it. */
   notify(note: Note): void;
@@ -34,7 +34,7 @@ interface Calls {
   readonly notes: readonly unknown[];
 }
 
-/** Sent by the first process: answers to questions of one Calls message. */
+/** Sent by the primary: answers to questions of one Calls message. */
 interface Answers {
   /** The subject. */
   readonly answers?: string;
@@ -102,10 +102,10 @@ export function answerWorkers<Question, Note, Answer>(
   };
 }
 
-/** Opens calls to the first process. For workers only, and once for each subject. */
-export function callFirstProcess<Question, Note, Answer>(
+/** Opens calls to the primary. For workers only, and once for each subject. */
+export function callPrimary<Question, Note, Answer>(
   subject: string,
-): FirstProcess<Question, Note, Answer> {
+): Primary<Question, Note, Answer> {
   const { worker } = cluster as { worker: Worker };
   const waiting = new Map<number, (answer: Answer) => void>();
   let questions: Question[] = [];

@@ -1,5 +1,5 @@
-// Uses several cores: `server.workers` processes serve one port (node:cluster), and a first process
-// starts and replaces them.
+// Uses several cores: `server.workers` processes serve one port (node:cluster), and a primary
+// process starts and replaces them.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { programSlots } from "../../../command-line/command.ts";
 import { defineSetting } from "../../../config/setting.ts";
@@ -7,7 +7,7 @@ import { integer } from "../../../config/fields.ts";
 import { createSupervisor } from "./supervisor.ts";
 import { runWorker } from "./worker.ts";
 
-export { answerWorkers, callFirstProcess } from "./calls.ts";
+export { answerWorkers, callPrimary } from "./calls.ts";
 export { openBroadcast } from "./broadcast.ts";
 
 /** How many processes serve. Each has its own connections, breakers and requests in flight. */

@@ -1,5 +1,5 @@
-// Limits requests per minute and concurrent requests across all workers: workers ask the first
-// process, which keeps the windows and slots.
+// Limits requests per minute and concurrent requests across all workers: workers ask the
+// primary, which keeps the windows and slots.
 import {
   decide,
   type AdmissionDecision,
@@ -7,7 +7,7 @@ import {
   type Limiter,
   type LocalLimiter,
 } from "../../../core/accounts/limiter.ts";
-import { answerWorkers, callFirstProcess } from "./calls.ts";
+import { answerWorkers, callPrimary } from "./calls.ts";
 
 const SUBJECT = "limiter";
 
@@ -16,7 +16,7 @@ interface Note extends AdmissionRequest {
   readonly refunded?: AdmissionDecision;
 }
 
-/** Admits all workers' requests in the first process. Returns a function that stops that. */
+/** Admits all workers' requests in the primary. Returns a function that stops that. */
 export function admitForWorkers(limiter: LocalLimiter): () => void {
   /** The requests of each worker that hold a slot. */
   const slots = new Map<number, AdmissionRequest[]>();
@@ -43,22 +43,22 @@ export function admitForWorkers(limiter: LocalLimiter): () => void {
   });
 }
 
-/** The limiter of a worker, which asks the first process. */
+/** The limiter of a worker, which asks the primary. */
 export function createRemoteLimiter(): Limiter {
-  const first = callFirstProcess<AdmissionRequest, Note, AdmissionDecision>(SUBJECT);
+  const primary = callPrimary<AdmissionRequest, Note, AdmissionDecision>(SUBJECT);
   return {
     admit(request) {
       const isUnlimited = request.limits.every(({ rpm }) => rpm === null);
       if (request.maxInFlight === null && isUnlimited) return decide(true, []);
-      return first.ask(plain(request));
+      return primary.ask(plain(request));
     },
     // Sent before the client gets the end of its response, so that its next request finds the slot
     // free.
     release(request) {
-      if (request.maxInFlight !== null) first.notify(plain(request));
+      if (request.maxInFlight !== null) primary.notify(plain(request));
     },
-    refund: (request, refunded) => first.notify({ ...plain(request), refunded }),
-    used: () => 0, // the first process knows
+    refund: (request, refunded) => primary.notify({ ...plain(request), refunded }),
+    used: () => 0, // the primary knows
   };
 }
 

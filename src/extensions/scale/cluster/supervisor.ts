@@ -1,4 +1,4 @@
-// The first process. It serves no public requests itself. It manages the workers, the limiter for
+// The primary. It serves no public requests itself. It manages the workers, the limiter for
 // all of them, the parts that exist once (the admin listener), and the logs: several writers on one
 // pipe would interleave their lines.
 import { createKeyring, NO_CREATED_KEYS } from "../../../core/accounts/keyring.ts";
@@ -91,7 +91,7 @@ export function createSupervisor(
   };
 }
 
-/** The first process calls no provider. */
+/** The primary calls no provider. */
 const noTransport = (): Promise<never> => Promise.reject(new Error("workers call providers"));
 
 const messageOf = (config: Config, extensions: readonly Extension[]): ConfigMessage => ({

@@ -7,7 +7,7 @@ import type { Clock } from "../../../core/clock.ts";
 import type { Report } from "../../../core/extension/places.ts";
 import type { Logs } from "../../../core/logs.ts";
 import { VERSION } from "../../../core/version.ts";
-import type { ConfigMessage, FirstProcessMessage, WorkerMessage } from "./worker.ts";
+import type { ConfigMessage, PrimaryMessage, WorkerMessage } from "./worker.ts";
 import { readLines } from "./output.ts";
 import { closeUnacknowledged } from "./unacknowledged.ts";
 
@@ -25,7 +25,7 @@ const SIGNAL_MS = 100;
 
 /**
  * Whether a terminal sends this signal to its whole process group. It may end a worker that does
- * not yet handle signals, before the first process receives it. So the first process starts such a
+ * not yet handle signals, before the primary receives it. So the primary starts such a
  * worker again, and stops when all listen.
  */
 const isForGroup = (signal: string | null): boolean =>
@@ -179,7 +179,7 @@ function firstFor(atStart: ConfigMessage, inForce: ConfigMessage): ConfigMessage
 }
 
 /** Sends a message. Does nothing if the worker cannot be reached any more. */
-function send(worker: Worker, message: FirstProcessMessage): void {
+function send(worker: Worker, message: PrimaryMessage): void {
   if (worker.isConnected()) worker.send(message);
 }
 

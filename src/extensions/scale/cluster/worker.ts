@@ -1,4 +1,4 @@
-// A worker: a gateway that asks the first process to admit its requests. It has its own spend log
+// A worker: a gateway that asks the primary to admit its requests. It has its own spend log
 // segment, connections and breakers. The messages between the two are defined here.
 import cluster, { type Worker } from "node:cluster";
 import type { Config } from "../../../core/config.ts";
@@ -18,9 +18,9 @@ export interface WorkerMessage {
   readonly listening?: string;
   /** Why the worker cannot listen. */
   readonly failed?: string;
-  /** The answer to FirstProcessMessage.report. */
+  /** The answer to PrimaryMessage.report. */
   readonly report?: Report;
-  /** The worker received a stop signal. It stops when the first process says so. */
+  /** The worker received a stop signal. It stops when the primary says so. */
   readonly signalled?: true;
 }
 
@@ -32,8 +32,8 @@ export interface ConfigMessage {
   readonly extensions: readonly string[];
 }
 
-/** A message from the first process. Each member may be absent. */
-export interface FirstProcessMessage {
+/** A message from the primary. Each member may be absent. */
+export interface PrimaryMessage {
   /** The configuration in force from now on. The first one makes the worker serve. */
   readonly configuration?: ConfigMessage;
   /** The worker must send a report. */
@@ -44,8 +44,8 @@ export interface FirstProcessMessage {
 
 /**
  * Runs a worker. Returns the function to call on a stop signal. A terminal and systemd send the
- * signal to the whole group, so the worker tells the first process and waits: if it exited before
- * the first process received the signal, it would be replaced.
+ * signal to the whole group, so the worker tells the primary and waits: if it exited before
+ * the primary received the signal, it would be replaced.
  */
 export function runWorker(program: WorkerProgram): () => void {
   const { worker } = cluster as { worker: Worker };
@@ -90,7 +90,7 @@ export function runWorker(program: WorkerProgram): () => void {
     serving.then((gateway) => gateway && program.end(gateway));
   }
 
-  worker.on("message", ({ configuration, report, stop: toStop }: FirstProcessMessage) => {
+  worker.on("message", ({ configuration, report, stop: toStop }: PrimaryMessage) => {
     if (configuration) configure(configuration);
     if (report) serving?.then((gateway) => gateway && send({ report: gateway.report() }));
     if (toStop) stop();

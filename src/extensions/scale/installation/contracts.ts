@@ -1,6 +1,6 @@
 // The interfaces of the installation: its status, made of the reports of all processes that serve,
 // and the parts that extensions add to it, each of which exists once.
-import { moment } from "../../../core/extension/installer.ts";
+import { hook } from "../../../core/extension/installer.ts";
 import type { HostSources } from "../../../core/extension/places.ts";
 import type { Report } from "../../../core/extension/places.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
@@ -112,11 +112,11 @@ export interface HostPart {
    * Undefined: nothing.
    */
   announcement?(): string | undefined;
-  /** A report for moments.status, after those of the processes. Undefined: nothing to report. */
+  /** A report for hooks.status, after those of the processes. Undefined: nothing to report. */
   report?(): unknown;
   /** Called when the gateway ends. The part that was created last is closed first. */
   close?(): void | Promise<void>;
 }
 
 /** Listeners create the parts that exist once, before the public listener listens. */
-export const once = moment<(host: Host) => HostPart>("once");
+export const once = hook<(host: Host) => HostPart>("once");

@@ -1,7 +1,7 @@
 // The host of the installation: merges the reports of all processes that serve, and starts the
 // parts of extensions that exist once.
 import { hasDemoKey } from "../../../config/check.ts";
-import { moments, type HostRunner, type HostSources } from "../../../core/extension/places.ts";
+import { hooks, type HostRunner, type HostSources } from "../../../core/extension/places.ts";
 import type { Report } from "../../../core/extension/places.ts";
 import type { Routes } from "../../../core/http/exchange.ts";
 import { ApiError } from "../../../core/openai/errors.ts";
@@ -90,7 +90,7 @@ function statusOf(
   const processReports = reports.map(reportOf);
   const first = processReports[0]!;
   const worst = worstBreakers(processReports);
-  const added = installed.listeners(moments.status).map(({ extension, call }) => {
+  const added = installed.listeners(hooks.status).map(({ extension, call }) => {
     const ofProcesses = reports.map((report) => report.extensions[extension]);
     const ofHost = parts.get(extension)?.report?.();
     return call(ofHost === undefined ? ofProcesses : [...ofProcesses, ofHost], config);

@@ -1,7 +1,7 @@
 // Limits that any number of gateways share: `"limits": { "store": "redis://..." }`.
 import type { Installer } from "../../../core/extension/installer.ts";
-import { configMoments, configSlots } from "../../../config/extension.ts";
-import { moments, slots } from "../../../core/extension/places.ts";
+import { configHooks, configSlots } from "../../../config/extension.ts";
+import { hooks, slots } from "../../../core/extension/places.ts";
 import { createSharedLimiter } from "./limiter.ts";
 import { isRedis, loadRedis, onError, openStoredScript } from "./store.ts";
 
@@ -45,10 +45,10 @@ export function install(gateway: Installer): void {
     });
     return createSharedLimiter(script, limiter, onError.of(config));
   });
-  gateway.on(configMoments.assertReady, (config) => {
+  gateway.on(configHooks.assertReady, (config) => {
     if (isRedis(config)) loadRedis();
   });
-  gateway.on(moments.status, (faults, config) => {
+  gateway.on(hooks.status, (faults, config) => {
     if (!isRedis(config)) return {};
     const fault = faults.find((report) => typeof report === "string") ?? null;
     return { limits: { store: "redis", fault } };

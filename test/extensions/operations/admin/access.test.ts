@@ -6,7 +6,7 @@ import { once } from "node:events";
 import net from "node:net";
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
-import { configMoments } from "../../../../src/config/extension.ts";
+import { configHooks } from "../../../../src/config/extension.ts";
 import type { Exchange } from "../../../../src/core/http/exchange.ts";
 import { ApiError } from "../../../../src/core/openai/errors.ts";
 import { pathText } from "../../../../src/core/schema/checker.ts";
@@ -147,7 +147,7 @@ describe("an address that other machines reach", () => {
       assert.equal(told.length, expected);
       const config = checkConfig(demo({ admin: settings }));
       const warnings = installed
-        .listeners(configMoments.warnings)
+        .listeners(configHooks.warnings)
         .flatMap(({ call }) => call(config))
         .filter(({ path }) => pathText(path) === "admin.plain");
       assert.equal(warnings.length, expected);

@@ -2,7 +2,7 @@
 // gateway without a collector.
 
 import { install } from "../../../../src/core/extension/install.ts";
-import { moments } from "../../../../src/core/extension/places.ts";
+import { hooks } from "../../../../src/core/extension/places.ts";
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { systemClock } from "../../../../src/core/clock.ts";
@@ -104,7 +104,7 @@ describe("a gateway with a collector", () => {
 it("the sums over all processes do not decrease if some die or are late", () => {
   const endpoint = "http://127.0.0.1:1";
   const config = checkConfig(demo({ telemetry: { otlp: { endpoint } } }), KEYS);
-  const [sums] = install([{ name: "telemetry", ...telemetry }]).listeners(moments.status);
+  const [sums] = install([{ name: "telemetry", ...telemetry }]).listeners(hooks.status);
   const told = (...reports: readonly (readonly [process: string, sent: number])[]) => {
     const all = reports.map(([process, sent]) => ({ process, sent, dropped: 2 * sent }));
     return sums!.call([...all, undefined], config);
@@ -208,7 +208,7 @@ describe("the settings of the collector", () => {
   it("treat header values as secrets, with and without a scheme before them", () => {
     const headers = { a: "Bearer $OTLP_TOKEN", b: "plain-secret" };
     const config = checkConfig(demo({ telemetry: { otlp: { endpoint, headers } } }), KEYS);
-    const secrets = installed.listeners(moments.secrets).flatMap(({ call }) => call(config));
+    const secrets = installed.listeners(hooks.secrets).flatMap(({ call }) => call(config));
     for (const secret of [KEYS.OTLP_TOKEN, "plain-secret"]) assert.ok(secrets.includes(secret));
   });
 });

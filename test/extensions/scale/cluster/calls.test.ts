@@ -9,7 +9,7 @@ import { describe, it, type TestContext } from "node:test";
 import { PassThrough } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { createLimiter } from "../../../../src/core/accounts/limiter.ts";
-import { answerWorkers, callFirstProcess } from "../../../../src/extensions/scale/cluster/calls.ts";
+import { answerWorkers, callPrimary } from "../../../../src/extensions/scale/cluster/calls.ts";
 import { admitForWorkers } from "../../../../src/extensions/scale/cluster/limiter.ts";
 import { MAX_LINE, readLines } from "../../../../src/extensions/scale/cluster/output.ts";
 import { runWorker } from "../../../../src/extensions/scale/cluster/worker.ts";
@@ -41,24 +41,24 @@ function callingWorker(t: TestContext, answer: (question: string) => string | Pr
     onNote: () => undefined,
     onExit: () => undefined,
   });
-  const inFirst = fork(1, (message) => inWorker.emit("message", message));
+  const inPrimary = fork(1, (message) => inWorker.emit("message", message));
   const inWorker = Object.assign(new EventEmitter(), {
     isConnected: () => true,
-    send: (message: object) => cluster.emit("message", inFirst, message),
+    send: (message: object) => cluster.emit("message", inPrimary, message),
   });
   actAs(t, inWorker);
   t.after(stop);
-  return callFirstProcess<string, never, string>("test");
+  return callPrimary<string, never, string>("test");
 }
 
 it("each question of a turn gets its own answer as soon as it is ready, in any order", async (t) => {
   const pending = new Map<string, (answer: string) => void>();
-  const first = callingWorker(t, (question) =>
+  const primary = callingWorker(t, (question) =>
     question === "now" ? "at once" : new Promise((resolve) => pending.set(question, resolve)),
   );
   const told: string[] = [];
   for (const question of ["one", "now", "two"])
-    first.ask(question).then((answer) => told.push(`${question}: ${answer}`));
+    primary.ask(question).then((answer) => told.push(`${question}: ${answer}`));
   await turn(); // the worker sends them
   await turn(); // the primary reads them
   await turn();
@@ -80,8 +80,8 @@ it("a late answer that fails is reported like any other bug", async (t) => {
   const told: unknown[] = [];
   process.on("unhandledRejection", (error) => told.push(error));
   const fail: ((error: Error) => void)[] = [];
-  const first = callingWorker(t, () => new Promise((_, reject) => fail.push(reject)));
-  first.ask("one");
+  const primary = callingWorker(t, () => new Promise((_, reject) => fail.push(reject)));
+  primary.ask("one");
   for (let turns = 0; turns < 4; turns += 1) await turn();
   const bug = new Error("a bug");
   fail[0]!(bug);

@@ -35,11 +35,11 @@ const untilRefused = (address: string): Promise<unknown> =>
     return outcome.finally(() => socket.destroy());
   }, "new connections to be refused");
 
-const WHOM = { "the first process": 1, "the whole group": -1 } as const;
+const WHOM = { "the primary": 1, "the whole group": -1 } as const;
 
 describe("several workers", { concurrency: 2 }, () => {
   const ends = [
-    ["SIGTERM", "the first process"],
+    ["SIGTERM", "the primary"],
     ["SIGINT", "the whole group"],
   ] as const;
   for (const [signal, whom] of todays(ends, 2))
@@ -77,7 +77,7 @@ describe("several workers", { concurrency: 2 }, () => {
       await cluster.audit(t, file);
     });
 
-  for (const whom of todays(["the first process", "the whole group"] as const, 2))
+  for (const whom of todays(["the primary", "the whole group"] as const, 2))
     it(`a second signal to ${whom} ends all of them at once`, async (t) => {
       const { gw, address } = await cluster.bench(t);
       const stream = await cluster.openStream(address);
