@@ -19,12 +19,12 @@ export const invalid = (path: Path, message: string): ValidationIssue => ({
   message,
 });
 
-/** The indexes at which a list repeats an earlier value. */
+/** The indexes at which a list repeats an earlier value. Undefined values do not count. */
 export function repeatedIn(list: readonly unknown[]): number[] {
   const seen = new Set<unknown>();
   return list.flatMap((value, index) => {
     if (seen.has(value)) return [index];
-    seen.add(value);
+    if (value !== undefined) seen.add(value);
     return [];
   });
 }

@@ -307,6 +307,12 @@ describe("references", () => {
     });
   }
 
+  it("keys of a provider that are not objects: each is named once", () =>
+    assert.deepEqual(
+      pathsOf(openai({ api_keys: ["a", "b"] })),
+      [0, 1].map((at) => `providers.x.api_keys[${at}]`),
+    ));
+
   it("references to existing names are valid", () => {
     const config = accepted({
       aliases: { a: { models: ["m"] }, off: { policy: "reasoning", enabled: false } },

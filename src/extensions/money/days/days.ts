@@ -128,12 +128,16 @@ export function createDays(path: string): Days {
     lastDay: () => all().at(-1)?.closed.day ?? "",
     of: (day) => all().find(({ closed }) => closed.day === day),
     async append(text) {
-      all();
+      const before = all();
       if (knownSize > knownBytes) await truncate(path, knownBytes);
       const options = { mode: 0o600, flush: true };
       await appendFile(path, `${text}\n`, options).catch((error: Error) => {
         throw writeError(error, path);
       });
+      // Not read again: with a clock that was years behind, thousands of days close at once.
+      known = [...before, parse(text, before.length)];
+      knownBytes += Buffer.byteLength(text) + 1;
+      knownSize = knownBytes;
       await syncToDisk(dirname(path));
     },
   };

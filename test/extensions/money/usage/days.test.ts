@@ -117,6 +117,18 @@ it("names a file for which the disk has no room", async () => {
   await assert.rejects(replaceFile(file, "{}"), { message: `${message} ${file}.new` });
 });
 
+it("reads closed days once, however many close at once", async () => {
+  const at = createScene({ recovers: false });
+  at.write(A, ...request(1, NOON));
+  await at.passUntil(NEXT_NOON);
+  const path = `${at.dir}/days.jsonl`;
+  const days = createDays(path);
+  const [first] = days.all();
+  await days.append(JSON.stringify({ ...first!.closed, day: "2026-02-01", number: 2 }));
+  assert.equal(days.all()[0], first, "the same object: its line was not parsed again");
+  assert.deepEqual(days.all(), createDays(path).all());
+});
+
 describe("invalid lines of the spend log", () => {
   const [open, settle] = request(1, NOON);
   const second = { ...settle, cost: "99" };
