@@ -28,7 +28,7 @@ export function readBody<T>(
   retain(-announced);
   // With Expect: 100-continue, the client waits for this permission before it sends the body.
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
-  delete req.headers.expect; // sendError takes the header as a sign that no body is coming.
+  delete req.headers.expect; // Answered. sendError closes connections where it is not.
   const pieces: Uint8Array[] = [];
   let size = 0;
   return new Promise((resolve, reject) => {

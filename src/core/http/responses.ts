@@ -54,11 +54,11 @@ export function sendError(
   res: ServerResponse,
   { error: { status }, headers, body }: ErrorResponse,
 ): boolean {
-  // A client that still waits for permission to send its body (Expect) will not send it.
-  const isBodyComing = !req.complete && req.headers.expect === undefined;
   const { Connection: connection = res.getHeader("Connection") } = headers;
   const closes = status === 413 || !res.shouldKeepAlive || connection === "close";
-  const lingers = closes && isBodyComing;
+  // Node closes the connection if Expect was not answered with 100 Continue. The body may come all
+  // the same: some proxies pass Expect on and do not wait.
+  const lingers = !req.complete && (closes || req.headers.expect !== undefined);
   if (lingers) {
     res.writeHead(status, { ...headers, ...documentHeaders(body), ...CLOSE }).write(body);
     setTimeout(() => res.end(), LINGER_MS).unref();

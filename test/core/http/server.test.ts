@@ -237,6 +237,7 @@ describe("a request whose body is still arriving", () => {
     const gateway = await startGateway(t, demo());
     for (const [id, more] of [
       ["closing", "Connection: close"],
+      ["expecting", "Expect: 100-continue"],
       ["many", Array.from({ length: 205 }, (_, at) => `x-${at}: 1`).join("\r\n")],
     ] as const) {
       const lines = [`X-Request-Id: ${id}`, "Content-Length: 4000000", more];

@@ -91,10 +91,10 @@ const UPGRADE = { Upgrade: "HTTP/1.1", Connection: "Upgrade" };
 
 /**
  * Throws the 426 for a WebSocket handshake. Clients that try a WebSocket first, such as Codex, then
- * continue over HTTP.
+ * continue over HTTP. Not by Upgrade: nginx and Apache pass on only the handshake's other headers.
  */
 function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): void {
-  const isHandshake = method === "GET" && /\bwebsocket\b/i.test(headers.upgrade ?? "");
+  const isHandshake = method === "GET" && headers["sec-websocket-key"] !== undefined;
   if (!isHandshake || pathOf(url) !== PATH) return;
   const message = "WebSockets are not supported; send the request by POST, with stream: true.";
   throw new ApiError("upgrade_required", message, { headers: UPGRADE });

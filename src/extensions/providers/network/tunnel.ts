@@ -24,7 +24,7 @@ const MAX_HEAD_BYTES = 16 * 1024;
 export const connectThrough =
   (proxy: ForwardProxy, secured: SecureOptions) =>
   (origin: URL): Connect => {
-    const { port, secure } = endpointOf(origin, secured);
+    const { host, port, secure } = endpointOf(origin, secured);
     const authority = `${origin.hostname}:${port}`;
 
     return ({ follow, opened, receive, failed }, connectMs) => {
@@ -51,7 +51,8 @@ export const connectThrough =
         raw.off("data", readHead);
         if (secure) {
           raw.removeAllListeners("end").removeAllListeners("close").removeAllListeners("error");
-          follow(tls.connect({ ...secure, socket: raw }, opened).on("data", receive));
+          // Without a host, Node would check an IP address's certificate for the name localhost.
+          follow(tls.connect({ ...secure, host, socket: raw }, opened).on("data", receive));
         } else {
           raw.on("data", receive);
           opened();

@@ -134,13 +134,13 @@ describe("POST /v1/responses", () => {
   });
 
   describe("a request for a WebSocket", () => {
-    const handshake = {
-      connection: "keep-alive, Upgrade",
-      upgrade: "websocket",
+    /** The headers of a handshake that nginx and Apache pass on. */
+    const passedOn = {
       "sec-websocket-version": "13",
       "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
       authorization: `Bearer ${KEY}`,
     };
+    const handshake = { connection: "keep-alive, Upgrade", upgrade: "websocket", ...passedOn };
     const get = async (url: string, headers: object, method = "GET") => {
       const req = request(url, { method, headers: { ...headers } });
       req.end(method === "POST" ? JSON.stringify({ model: "model", input: "hi" }) : undefined);
@@ -161,6 +161,7 @@ describe("POST /v1/responses", () => {
       const [type, code] = ["invalid_request_error", "upgrade_required"];
       assert.deepEqual(error, { type, code, param: null, request_id });
       assert.equal((await accessOf(request_id))["error_code"], code);
+      assert.equal((await get(`${url}/v1/responses`, passedOn)).res.statusCode, 426);
     });
 
     it("changes no other request, and is unknown without the API", async (t) => {

@@ -148,7 +148,7 @@ describe("a provider behind a proxy", () => {
 });
 
 /** A provider with TLS, which requires client certificates if `asksClients`. */
-async function startSecure(t: TestContext, asksClients = false) {
+async function startSecure(t: TestContext, asksClients = false, host = "127.0.0.1") {
   const files = certificate();
   const [cert, key] = [readFileSync(files.cert_file), readFileSync(files.key_file)];
   const demands = asksClients && { ca: cert, requestCert: true, rejectUnauthorized: false };
@@ -158,7 +158,8 @@ async function startSecure(t: TestContext, asksClients = false) {
     res.writeHead(200, { "content-type": "application/json" });
     res.end(JSON.stringify(completion({ content: "Hi." })));
   });
-  const url = (await listening(t, server)).replace("http://127.0.0.1", "https://localhost");
+  const address = (await listening(t, server, host)).replace("http:", "https:");
+  const url = address.replace("127.0.0.1", "localhost");
   return { url, ca_file: files.cert_file, files, clients };
 }
 
@@ -173,6 +174,14 @@ describe("TLS towards a provider", () => {
     for (let i = 0; i < 2; i += 1) assert.equal((await through.chat(ask)).status, 200);
     assert.deepEqual(proxy.asked, [`${url.replace("https://", "")} none`]);
     assert.equal(await statusWith(t, reach(url, { proxy: proxy.url })), 503);
+  });
+
+  it("is rejected if the certificate is for another address, through a proxy too", async (t) => {
+    const { url, ca_file } = await startSecure(t, false, "127.0.0.2");
+    assert.equal(await statusWith(t, reach(url, { ca_file })), 503);
+    const { url: proxy, asked } = await startProxy(t);
+    assert.equal(await statusWith(t, reach(url, { ca_file, proxy })), 503);
+    assert.equal(asked[0], `${url.replace("https://", "")} none`);
   });
 
   it("reads the authorities once, not for each connection, which would block", async (t) => {
