@@ -44,10 +44,10 @@ export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, trai
   });
 }
 
-/** Mistral demands ids of nine letters and digits. Others are hashed. */
+/** Mistral and its chat templates demand ids of nine letters and digits. Others are hashed. */
 const shortId = (id: string): string => (/^[a-z\d]{9}$/i.test(id) ? id : sha256(id).slice(0, 9));
 
-/** The messages with ids, and in an order, that Mistral accepts. */
+/** The messages with ids, and in an order, that Mistral and its chat templates accept. */
 export const forMistral = (messages: readonly Message[]): readonly Message[] =>
   withCallIds(withAcknowledgements(messages), shortId);
 
