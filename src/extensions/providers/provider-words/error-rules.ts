@@ -117,8 +117,9 @@ const NO_FILE = [
   /permission to access the file|^no such file object|does not have storage\.objects\.get access/i,
 ];
 const UNABLE = [
-  // vLLM, Ollama, Amazon, LM Studio, Volcengine.
-  /^"auto" tool choice requires |^\S+ does not support (tools|thinking)$/i,
+  // vLLM, Ollama, the chat templates of Llama 3, Amazon, LM Studio, Volcengine.
+  /^("auto" tool choice|tool_choice=("required"|function "[\w-]+")) requires /i,
+  /^\S+ does not support (tools|thinking)$|^this model only supports single tool-calls at once/i,
   /^\S+ is not a multimodal model|^(this )?model do(es)? not support image/i,
   /^this model doesn't support (?!the \S+ field)/i,
   // Gemma at Google.
