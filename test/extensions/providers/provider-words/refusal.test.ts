@@ -90,6 +90,8 @@ const CASES: Readonly<Record<string, Refused[]>> = {
   "model_unavailable, counted by the breaker": [
     [400, "API key not valid."],
     [400, "Incorrect API key provided: sk-***."],
+    [400, { error: { message: "No connected db.", type: "no_db_connection", code: "400" } }],
+    [400, "/chat/completions: Invalid model name passed in model=x. Call `/v1/models` to"],
     [400, "Model Not Exist"],
     [400, "The supported API model names are deepseek-flash, but you passed deepseek-chat."],
     [400, { code: 20012, message: "Model does not exist. Please check it carefully.", data: null }],
