@@ -123,6 +123,7 @@ const UNABLE = [
   /^("auto" tool choice|tool_choice=("required"|function "[\w-]+")) requires /i,
   /^\S+ does not support (tools|thinking)$|^this model only supports single tool-calls at once/i,
   /^\S+ is not a multimodal model|^(this )?model do(es)? not support image/i,
+  /^model only supports text input|^unsupported chat content part type/i, // SGLang, vLLM
   /^this model doesn't support (?!the \S+ field)/i,
   // Gemma at Google.
   /^(function calling|developer instruction) is not enabled for /i,

@@ -147,6 +147,8 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, "This model only supports single tool-calls at once!"],
     [400, "registry.ollama.ai/library/gemma3:4b does not support tools"],
     [400, "org/model is not a multimodal model"],
+    [400, "Model only supports text input; received unsupported content type 'image_url'."],
+    [400, "Unsupported chat content part type: 'file'. Supported types: audio_embeds, audio_url"],
     [400, "This model doesn't support tool use."],
     [400, "This model does not support image inputs"],
     [400, "Model do not support image input."],
