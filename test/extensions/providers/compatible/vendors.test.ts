@@ -495,9 +495,9 @@ function backMarked(messages: readonly object[], at: number): Json[] {
 describe("system messages", () => {
   for (const vendor of [
     ...["vllm", "sglang", "llama.cpp", "lmstudio"],
-    ...["nvidia", "deepinfra", "together", "fireworks", "qwen"],
+    ...["nvidia", "deepinfra", "together", "fireworks", "qwen", "mistral"],
   ])
-    it(`${vendor}: one is sent, first, because chat templates reject others`, () => {
+    it(`${vendor}: one is sent, first, because chat templates or the API reject others`, () => {
       const begun = [system("Be brief."), POLITE, ...user("hi"), says("So.")];
       const one = [system("Be brief.\n\nBe polite."), ...user("hi"), says("So.")];
       const more = [...asTold("Stop."), ...user("on")];
@@ -689,10 +689,12 @@ describe("tools", () => {
     }
   });
 
-  it("are followed by an assistant message before a user message at Mistral", () => {
-    const messages = [...user("hi"), ...calledOf("call_1"), ...user("and?")];
-    const roles = back("mistral", messages).map(({ role }) => role);
-    assert.deepEqual(roles, ["user", "assistant", "tool", "assistant", "user"]);
+  it("are followed by an assistant message before a user or system message at Mistral", () => {
+    for (const next of [user("and?"), [system("and?")]]) {
+      const messages = [...user("hi"), ...calledOf("call_1"), ...next];
+      const roles = back("mistral", messages).map(({ role }) => role);
+      assert.deepEqual(roles, ["user", "assistant", "tool", "assistant", "user"]);
+    }
   });
 
   const text = { type: "string" };
