@@ -111,8 +111,8 @@ function callsIn(message: Record<string, unknown>): readonly Record<string, unkn
 /**
  * The log probabilities of the reasoning and of the text, as the provider lists them. Some servers
  * list both under `content`, the reasoning's first. Then the last tokens, as many as the text has
- * bytes, belong to the text. The others belong to the reasoning, and stay hidden where the
- * reasoning does.
+ * bytes, belong to the text, and so does the one after them that ends the reply (vLLM). The others
+ * belong to the reasoning, and stay hidden where the reasoning does.
  */
 export function splitLogprobs(
   { content, reasoning_content }: Record<string, unknown>,
@@ -121,8 +121,9 @@ export function splitLogprobs(
 ) {
   if (reasoning === "" || !Array.isArray(content) || Array.isArray(reasoning_content))
     return { reasoning: reasoning_content, text: content };
+  const last = tokenLogprob(content.at(-1)).token;
   let first = content.length;
-  let missing = Buffer.byteLength(text);
+  let missing = Buffer.byteLength(text === "" || text.endsWith(last) ? text : text + last);
   while (first > 0 && missing > 0) {
     first -= 1;
     const { token, bytes } = tokenLogprob(content[first]);

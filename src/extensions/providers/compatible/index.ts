@@ -132,7 +132,7 @@ export const compatibleDialect: Dialect = {
   ...openaiDialect,
   request(chat, target) {
     const marked = target.traits.cache_control ? withToolMarks(chat) : chat;
-    const { takes, tool_choice, cache_header, max_call_id } = target.traits;
+    const { takes, tool_choice, cache_header, max_call_id, alternates } = target.traits;
     const messages = acceptedMessages(marked.messages, target.traits);
     const isPrefilled = hasPrefill(chat.messages, target.traits);
     const written = {
@@ -141,7 +141,7 @@ export const compatibleDialect: Dialect = {
       wantsThinking: chat.wantsThinking && !isPrefilled && !mustNotThink(chat, target),
       tools: acceptedTools(marked.tools, target),
       messages:
-        tool_choice === "any"
+        tool_choice === "any" || alternates
           ? forMistral(messages)
           : withShortIds(withStatedIds(messages), max_call_id),
     };

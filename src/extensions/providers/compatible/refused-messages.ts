@@ -49,7 +49,7 @@ const isEmpty = (message: Message): boolean =>
  * Code states its effort, is left out unless it is the last message: the server might take an
  * assistant message at the end for the beginning of its answer.
  */
-function withSystemFirst(messages: readonly Message[]): readonly Message[] {
+export function withSystemFirst(messages: readonly Message[]): readonly Message[] {
   const end = messages.findIndex((message) => !isSystem(message));
   const first = (end === -1 ? messages : messages.slice(0, end)).filter(isSystem);
   const others = messages.slice(first.length);

@@ -6,7 +6,7 @@ import { withCallIds } from "../provider-words/index.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { hashedId, kimiSchema, portableSchema } from "../turns/index.ts";
-import { withAcknowledgements } from "./refused-messages.ts";
+import { withAcknowledgements, withSystemFirst } from "./refused-messages.ts";
 
 /** Replaces the documented fields. A request goes only to models that know the form it needs. */
 export function toolFields(
@@ -44,12 +44,12 @@ export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, trai
   });
 }
 
-/** Mistral demands ids of nine letters and digits. Others are hashed. */
+/** Mistral and its chat templates demand ids of nine letters and digits. Others are hashed. */
 const shortId = (id: string): string => (/^[a-z\d]{9}$/i.test(id) ? id : sha256(id).slice(0, 9));
 
-/** The messages with ids, and in an order, that Mistral accepts. */
+/** The messages with ids, and in an order, that Mistral and its chat templates accept. */
 export const forMistral = (messages: readonly Message[]): readonly Message[] =>
-  withCallIds(withAcknowledgements(messages), shortId);
+  withCallIds(withAcknowledgements(withSystemFirst(messages)), shortId);
 
 /**
  * The body's messages with the reasoning in the client's as the first part of their content.

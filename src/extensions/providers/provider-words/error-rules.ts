@@ -39,7 +39,8 @@ const CONTENT_FAILED = { code: "upstream_error", fromContent: true } as const;
 /** The request alone exceeds the operator's limit of tokens a minute at the provider. */
 const OVER_LIMIT = { code: "model_overloaded", fromContent: true } as const;
 
-const INVALID_KEY_NAMES = /invalid_api_key|api_key_(invalid|expired)/i;
+// LiteLLM without a database knows only its master key, and answers any other as the last name.
+const INVALID_KEY_NAMES = /invalid_api_key|api_key_(invalid|expired)| no_db_connection$/i;
 const INVALID_KEY = [
   /^api[ _]key[ _](invalid|not[ _](valid|found)|expired)|^invalid[ _]api[ _]key/i,
   /^incorrect api key|^your credit balance|^user location is not supported/i,
@@ -73,6 +74,7 @@ const NO_MODEL = [
   /^the model \S+ does not support the \S+ api$|^param incorrect: not supported model/i,
   /^the supported api model names are |^organization policy constraint \S+allowedmodels violated/i,
   /^the provided model identifier is invalid|^(aierror: )*no such model/i,
+  /^\/\S+: invalid model name passed in model=/i, // LiteLLM
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];
 /** The answers of NVIDIA and LM Studio while the model's server is out of order. */
@@ -117,9 +119,11 @@ const NO_FILE = [
   /permission to access the file|^no such file object|does not have storage\.objects\.get access/i,
 ];
 const UNABLE = [
-  // vLLM, Ollama, Amazon, LM Studio, Volcengine.
-  /^"auto" tool choice requires |^\S+ does not support (tools|thinking)$/i,
+  // vLLM, Ollama, the chat templates of Llama 3, Amazon, LM Studio, Volcengine.
+  /^("auto" tool choice|tool_choice=("required"|function "[\w-]+")) requires /i,
+  /^\S+ does not support (tools|thinking)$|^this model only supports single tool-calls at once/i,
   /^\S+ is not a multimodal model|^(this )?model do(es)? not support image/i,
+  /^model only supports text input|^unsupported chat content part type/i, // SGLang, vLLM
   /^this model doesn't support (?!the \S+ field)/i,
   // Gemma at Google.
   /^(function calling|developer instruction) is not enabled for /i,

@@ -190,8 +190,11 @@ describe("log probabilities", () => {
   const tokens = ["Hm", ".", "Ö", "k"].map((token) => tokenLogprob({ token, logprob: -1 }));
 
   it("in one list are split by the bytes of the text, from its end", () => {
-    const { reasoning, text } = splitLogprobs({ content: tokens }, "Hm.", "Ök");
-    assert.deepEqual([reasoning, text], [tokens.slice(0, 2), tokens.slice(2)]);
+    const end = tokenLogprob({ token: "<|im_end|>", logprob: -1 });
+    for (const content of [tokens, [...tokens, end]]) {
+      const { reasoning, text } = splitLogprobs({ content }, "Hm.", "Ök");
+      assert.deepEqual([reasoning, text], [content.slice(0, 2), content.slice(2)]);
+    }
   });
 
   it("of a whole reply are split in the same way between thinking and text", () => {

@@ -495,9 +495,9 @@ function backMarked(messages: readonly object[], at: number): Json[] {
 describe("system messages", () => {
   for (const vendor of [
     ...["vllm", "sglang", "llama.cpp", "lmstudio"],
-    ...["nvidia", "deepinfra", "together", "fireworks", "qwen"],
+    ...["nvidia", "deepinfra", "together", "fireworks", "qwen", "mistral"],
   ])
-    it(`${vendor}: one is sent, first, because chat templates reject others`, () => {
+    it(`${vendor}: one is sent, first, because chat templates or the API reject others`, () => {
       const begun = [system("Be brief."), POLITE, ...user("hi"), says("So.")];
       const one = [system("Be brief.\n\nBe polite."), ...user("hi"), says("So.")];
       const more = [...asTold("Stop."), ...user("on")];
@@ -557,10 +557,10 @@ describe("a chat template that requires alternating roles", () => {
   const alternating = (messages: readonly object[], vendor = "vllm") =>
     back(vendor, messages, { alternates: true });
   const READ = says("I have read the results.");
-  const RESULT = resultOf("call_1", "sunny");
+  const RESULT = resultOf("calledOne", "sunny");
 
   it("gets consecutive user messages as one, and an assistant message after each call's results", () => {
-    const called = [...calledOf("call_1"), RESULT];
+    const called = [...calledOf("calledOne"), RESULT];
     const messages = [POLITE, ...user("hi"), ...user("on"), ...called];
     const begun = [system("Be polite."), ...user("hi\n\non"), ...called];
     assert.deepEqual(alternating(messages), begun);
@@ -586,7 +586,7 @@ describe("a chat template that requires alternating roles", () => {
   });
 
   it("gets no blank in the place of a thought", () => {
-    const messages = [...user("hi"), ...calledOf("call_1"), RESULT];
+    const messages = [...user("hi"), ...calledOf("calledOne"), RESULT];
     for (const [alternates, thought] of [
       [true, undefined],
       [false, " "],
@@ -611,8 +611,8 @@ describe("a chat template that requires alternating roles", () => {
 
 describe("tools", () => {
   /** The ids of calls as sent to a vendor. The results must have the same. */
-  const idsAt = (vendor: string, ids: readonly string[]): readonly string[] => {
-    const [, turn, ...answers] = back(vendor, [...user("hi"), ...calledOf(...ids)]);
+  const idsAt = (vendor: string, ids: readonly string[], traits = {}): readonly string[] => {
+    const [, turn, ...answers] = back(vendor, [...user("hi"), ...calledOf(...ids)], traits);
     const given = turn!["tool_calls"].map(({ id }: Json) => id);
     const answered = answers.map(({ tool_call_id: id }) => id);
     assert.deepEqual(answered, given);
@@ -638,9 +638,15 @@ describe("tools", () => {
   });
 
   it("have ids of nine letters and digits at Mistral, the same in each request", () => {
-    const [id = ""] = idsAt("mistral", ["call_1"]);
-    assert.match(id, /^[a-z\d]{9}$/);
-    assert.deepEqual(idsAt("mistral", ["call_1"]), [id]);
+    for (const [vendor, traits] of [
+      ["mistral", {}],
+      ["vllm", { alternates: true }],
+    ] as const) {
+      const [id = "", kept] = idsAt(vendor, ["call_1", "M0DC9pRXh"], traits);
+      assert.match(id, /^[a-z\d]{9}$/);
+      assert.equal(kept, "M0DC9pRXh");
+      assert.deepEqual(idsAt(vendor, ["call_1"], traits), [id]);
+    }
   });
 
   it("have the ids that the provider stated, except one used by several calls", () => {
@@ -683,10 +689,12 @@ describe("tools", () => {
     }
   });
 
-  it("are followed by an assistant message before a user message at Mistral", () => {
-    const messages = [...user("hi"), ...calledOf("call_1"), ...user("and?")];
-    const roles = back("mistral", messages).map(({ role }) => role);
-    assert.deepEqual(roles, ["user", "assistant", "tool", "assistant", "user"]);
+  it("are followed by an assistant message before a user or system message at Mistral", () => {
+    for (const next of [user("and?"), [system("and?")]]) {
+      const messages = [...user("hi"), ...calledOf("call_1"), ...next];
+      const roles = back("mistral", messages).map(({ role }) => role);
+      assert.deepEqual(roles, ["user", "assistant", "tool", "assistant", "user"]);
+    }
   });
 
   const text = { type: "string" };
