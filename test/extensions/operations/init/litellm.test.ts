@@ -187,6 +187,12 @@ describe("single fields of a LiteLLM configuration", () => {
     ["custom_llm_provider", custom, elsewhere, "org/m"],
     ["another name", { model: "dashscope/q" }, withKey("qwen", "$DASHSCOPE_API_KEY"), "q"],
     ["Gemini", { model: "gemini/g", api_key: "os.environ/G" }, withKey("gemini", "$G"), "g"],
+    [
+      "an empty key",
+      { model: "openai/m", api_key: "", api_base: "http://h/v1" },
+      elsewhere,
+      undefined,
+    ],
   ] as const)
     it(`${what} finds its vendor`, async () => {
       const { config } = await convert(one(params));
@@ -199,11 +205,13 @@ describe("single fields of a LiteLLM configuration", () => {
     const made = await convert({
       model_list: [
         chat("claude", { model: "anthropic/claude-sonnet-4-6", api_base: "https://p.example/v1/" }),
+        chat("g", { model: "gemini/g", api_base: "https://g.example/v1beta/models/g" }),
         chat("one", { ...azure, api_version: "2024-10-21" }),
         chat("two", { ...azure, api_version: "2025-01-01" }),
       ],
     });
-    const { anthropic, azure: one, "azure-2": two } = made.config.providers;
+    const { anthropic, gemini, azure: one, "azure-2": two } = made.config.providers;
+    assert.equal(gemini.base_url, "https://g.example");
     assert.equal(anthropic.base_url, "https://p.example");
     assert.equal(one.base_url, "https://x.azure.example");
     assert.deepEqual([one.api_version, two.api_version], ["2024-10-21", "2025-01-01"]);
@@ -220,12 +228,15 @@ describe("single fields of a LiteLLM configuration", () => {
         chat("one", { model: "openai/gpt-4.1" }),
         chat("nowhere", { model: "openai_like/x" }),
         chat("query", { model: "openai/x", api_base: "https://h/?api-version=2024-10-21" }),
+        chat("picture", { ...azure, model: "azure/" }),
+        chat("variable", { model: "os.environ/MODEL", custom_llm_provider: "openai" }),
+        chat("vectors", { model: "openai/text-embedding-3-small" }),
       ],
     });
     assert.deepEqual(Object.keys(config.models), ["one"]);
     const inVariable = "is in a variable: only keys may be, so write the text itself";
     assert.deepEqual(result.left_out, [
-      { path: "model_list[0].litellm_params.model", reason: "expected a text" },
+      { path: "model_list[0].litellm_params.model", reason: "expected a text with a model's name" },
       { path: "model_list[1]", reason: `its api_base ${inVariable}` },
       { path: "model_list[2]", reason: `its api_version ${inVariable}` },
       { path: "model_list[4]", reason: "it has no api_base, and there is no usual one" },
@@ -233,6 +244,9 @@ describe("single fields of a LiteLLM configuration", () => {
         path: "model_list[5]",
         reason: "its api_base is not an http:// or https:// address without credentials or query",
       },
+      { path: "model_list[6].litellm_params.model", reason: "expected a text with a model's name" },
+      { path: "model_list[7]", reason: `its model ${inVariable}` },
+      { path: "model_list[8]", reason: "this gateway serves chat only" },
     ]);
   });
 
