@@ -326,6 +326,24 @@ describe("single fields of a LiteLLM configuration", () => {
     }
   });
 
+  it("a figure of the router counts before the library's, and is named by what is here", async () => {
+    const library = { num_retries: 3, allowed_fails: 4, cooldown_time: 5 };
+    const params = { model: "openai/x", num_retries: 1, extra_headers: { a: "b" }, top_k: 5 };
+    const more = { router_settings: { allowed_fails: 0 }, litellm_settings: library };
+    const { config, result } = await convert(one(params, {}, more));
+    assert.deepEqual(config.retry, { max_retries: 3 });
+    assert.deepEqual(config.breaker, { failures: 1, cooldown_ms: 5000 });
+    assert.deepEqual(
+      result.left_out.map(({ path, reason }: any) => `${path}: ${reason}`),
+      [
+        "model_list[0].litellm_params.num_retries: retry.max_retries, also of a provider, is an integer from 0 to 10",
+        "model_list[0].litellm_params.extra_headers: set headers of a provider or model",
+        "model_list[0].litellm_params.top_k: clients send it; models.M.extra sends it in every request, in place of theirs",
+        "litellm_settings.allowed_fails: router_settings has it, too",
+      ],
+    );
+  });
+
   it("the vendor's usual variable is one key, whether it is stated or not", async () => {
     const stated = { model: "openai/gpt-4.1-mini", api_key: "os.environ/OPENAI_API_KEY" };
     const model_list = [chat("a", { model: "openai/gpt-4.1" }), chat("b", stated)];
