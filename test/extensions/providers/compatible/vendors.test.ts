@@ -827,6 +827,30 @@ describe("tools", () => {
       withX({ description: "d", $ref: "#/$defs/A" }, { $defs: { A: text } }),
     ],
     [
+      "notes that other schemas have, too",
+      {
+        type: "object",
+        properties: {
+          a: { description: "a", default: "a", examples: ["a"], $ref: "#/$defs/A" },
+          b: {
+            description: "b",
+            default: "b",
+            examples: ["b"],
+            anyOf: [{ ...text, default: "c" }],
+          },
+        },
+        $defs: { A: { ...text, description: "A", default: "A" } },
+      },
+      {
+        type: "object",
+        properties: {
+          a: { description: "a", examples: ["a"], $ref: "#/$defs/A" },
+          b: { description: "b", examples: ["b"], anyOf: [{ ...text, default: "c" }] },
+        },
+        $defs: { A: { ...text, description: "A", default: "A" } },
+      },
+    ],
+    [
       "a list of items",
       withX({ properties: { items: { items: [text], maxItems: 1 } } }),
       withX({ properties: { items: { prefixItems: [text], maxItems: 1 } } }),
