@@ -170,7 +170,8 @@ function splitModel(model: string, stated: string | undefined) {
   const [first = "", ...rest] = model.split("/");
   const prefix = stated ?? (rest.length > 0 ? first : impliedPrefix(model));
   const upstream = prefix === first && rest.length > 0 ? rest.join("/") : model;
-  return { prefix, upstream };
+  // These words choose a route within LiteLLM. It does not send them.
+  return { prefix, upstream: upstream.replace(/^(responses|o_series|gpt5_series)\//, "") };
 }
 
 /** LiteLLM knows the vendor of some models that have no prefix. */

@@ -182,6 +182,7 @@ describe("single fields of a LiteLLM configuration", () => {
   const elsewhere = { vendor: "generic", base_url: "http://h/v1" };
   for (const [what, params, provider, upstream] of [
     ["a name without a prefix", { model: "gpt-x" }, withKey("openai", "$OPENAI_API_KEY"), "gpt-x"],
+    ["a route", { model: "openai/responses/gpt-x" }, withKey("openai", "$OPENAI_API_KEY"), "gpt-x"],
     ["a Claude", { model: "claude-x" }, withKey("anthropic", "$ANTHROPIC_API_KEY"), "claude-x"],
     ["openai/ at another address", atAddress, elsewhere, undefined],
     ["custom_llm_provider", custom, elsewhere, "org/m"],
