@@ -155,6 +155,8 @@ function endpointOf(model: string, params: Fields, path: string): Endpoint | str
       `there is no vendor ${JSON.stringify(prefix)} here; ` +
       "if its API is OpenAI's, write openai/ and its api_base"
     );
+  if (vendor === "gemini" && /\/v1(\/|$)/.test(address ?? ""))
+    return "this gateway calls /v1beta of Gemini, and its api_base is /v1";
   if (address === undefined && VENDOR_PRESETS.get(vendor)?.base_url === undefined)
     return "it has no api_base, and there is no usual one";
   try {

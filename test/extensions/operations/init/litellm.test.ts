@@ -231,6 +231,7 @@ describe("single fields of a LiteLLM configuration", () => {
         chat("query", { model: "openai/x", api_base: "https://h/?api-version=2024-10-21" }),
         chat("picture", { ...azure, model: "azure/" }),
         chat("variable", { model: "os.environ/MODEL", custom_llm_provider: "openai" }),
+        chat("express", { model: "gemini/g", api_base: "https://h/v1/publishers/google" }),
         chat("vectors", { model: "openai/text-embedding-3-small" }),
       ],
     });
@@ -247,7 +248,11 @@ describe("single fields of a LiteLLM configuration", () => {
       },
       { path: "model_list[6].litellm_params.model", reason: "expected a text with a model's name" },
       { path: "model_list[7]", reason: `its model ${inVariable}` },
-      { path: "model_list[8]", reason: "this gateway serves chat only" },
+      {
+        path: "model_list[8]",
+        reason: "this gateway calls /v1beta of Gemini, and its api_base is /v1",
+      },
+      { path: "model_list[9]", reason: "this gateway serves chat only" },
     ]);
   });
 
