@@ -179,6 +179,7 @@ function splitModel(model: string, stated: string | undefined) {
 /** LiteLLM knows the vendor of some models that have no prefix. */
 function impliedPrefix(model: string): string {
   if (model.startsWith("claude")) return "anthropic";
+  if (model.startsWith("gemini-")) return "vertex_ai";
   return /^(gpt-|chatgpt-|o\d)/.test(model) ? "openai" : model;
 }
 

@@ -232,6 +232,7 @@ describe("single fields of a LiteLLM configuration", () => {
         chat("picture", { ...azure, model: "azure/" }),
         chat("variable", { model: "os.environ/MODEL", custom_llm_provider: "openai" }),
         chat("express", { model: "gemini/g", api_base: "https://h/v1/publishers/google" }),
+        chat("flash", { model: "gemini-2.5-flash" }),
         chat("vectors", { model: "openai/text-embedding-3-small" }),
       ],
     });
@@ -252,7 +253,8 @@ describe("single fields of a LiteLLM configuration", () => {
         path: "model_list[8]",
         reason: "this gateway calls /v1beta of Gemini, and its api_base is /v1",
       },
-      { path: "model_list[9]", reason: "this gateway serves chat only" },
+      { path: "model_list[9]", reason: 'the manual\'s page "vertex" has such a provider' },
+      { path: "model_list[10]", reason: "this gateway serves chat only" },
     ]);
   });
 
