@@ -72,6 +72,14 @@ describe("init --from-litellm, with YAML", { skip: notInstalled() }, () => {
     assert.equal(provider?.api_version, "2024-10-21");
   });
 
+  it("takes the last of several fields with one name, as LiteLLM does", async (t) => {
+    const model = "  - { model_name: m, litellm_params: { model: openai/x } }";
+    const settings = [1, 2].map((count) => `litellm_settings:\n  num_retries: ${count}\n`);
+    const { file, end } = await convert(t, `model_list:\n${model}\n${settings.join("")}`);
+    assert.deepEqual([end.code, end.stderr], [0, ""]);
+    assert.deepEqual(JSON.parse(readFileSync(file, "utf8")).retry, { max_retries: 2 });
+  });
+
   it("says where the text stops being YAML", async (t) => {
     const { end } = await convert(t, 'a: 1\nb: "sk-secret\n');
     assertOneLine(

@@ -4,7 +4,7 @@ import { fail, isObject, wrongType } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { VENDOR_ROWS } from "../vendor-models/index.ts";
 import { optionalText, readDeployment, type Deployment } from "./deployment.ts";
-import { freeName, convertGroups } from "./groups.ts";
+import { freeName, convertGroups, type GroupSettings } from "./groups.ts";
 import {
   createLeftOutList,
   toNumber,
@@ -50,11 +50,12 @@ export function convertLitellm(value: unknown): Conversion {
   const sectionAt = (name: string): Fields => leftOut.objectAt(name, value[name]);
   const router = sectionAt("router_settings");
   const library = sectionAt("litellm_settings");
-  const groups = convertGroups(deployments, nameOf, { router, library, leftOut });
+  const sections = { router, library, leftOut };
+  const groups = convertGroups(deployments, nameOf, sections);
   const keys = [
     { account: ACCOUNT, key: clientKey(sectionAt("general_settings"), variables, leftOut) },
   ];
-  const settings = { ...retries(router, library, leftOut), ...breaker(router, leftOut) };
+  const settings = attempts(sections);
   leftOut.addRest("", value, SECTIONS);
   return {
     config: {
@@ -163,28 +164,28 @@ function clientKey(section: Fields, variables: Variables, leftOut: LeftOutList):
   return `$${variable}`;
 }
 
-/** As in LiteLLM, `num_retries` of the router counts before that of the library. */
-function retries(router: Fields, library: Fields, leftOut: LeftOutList): object {
-  const fromRouter = router["num_retries"] ?? undefined;
-  const path = `${fromRouter === undefined ? "litellm" : "router"}_settings.num_retries`;
-  if (fromRouter !== undefined && (library["num_retries"] ?? undefined) !== undefined)
-    leftOut.add("litellm_settings.num_retries", "router_settings has it, too");
-  const count = fromRouter ?? library["num_retries"] ?? undefined;
-  if (count === undefined) return {};
-  if (Number.isInteger(count) && (count as number) >= 0 && (count as number) <= 10)
-    return { retry: { max_retries: count } };
-  leftOut.add(path, "retry.max_retries is an integer from 0 to 10");
-  return {};
+/** As in LiteLLM, a field of the router counts before that of the library. */
+function attempts({ router, library, leftOut }: GroupSettings): object {
+  const sections = Object.entries({ router_settings: router, litellm_settings: library });
+  const numberIn = (name: string, convert: (value: number) => number | undefined) => {
+    const stated = sections.filter(([, fields]) => (fields[name] ?? undefined) !== undefined);
+    const [[section, fields] = ["", {}], second] = stated;
+    if (second) leftOut.add(`${second[0]}.${name}`, "router_settings has it, too");
+    const number = convert(toNumber(fields[name]));
+    if (number === undefined) leftOut.addRest(section, { [name]: fields[name] }, []);
+    return number;
+  };
+  const max_retries = numberIn("num_retries", (count) => integer(count, 0, 10));
+  const failures = numberIn("allowed_fails", (count) =>
+    integer(count + 1, 1, Number.MAX_SAFE_INTEGER),
+  );
+  const ms = numberIn("cooldown_time", (s) => integer(Math.round(s * 1000), 1, 86_400_000));
+  return {
+    ...(max_retries !== undefined && { retry: { max_retries } }),
+    ...((failures ?? ms) !== undefined && { breaker: { failures, cooldown_ms: ms } }),
+  };
 }
 
-function breaker(router: Fields, leftOut: LeftOutList): object {
-  const { allowed_fails, cooldown_time } = router;
-  const section: Record<string, number> = {};
-  if (Number.isSafeInteger(allowed_fails) && (allowed_fails as number) >= 0)
-    section["failures"] = (allowed_fails as number) + 1;
-  else leftOut.addRest("router_settings", { allowed_fails }, []);
-  const cooldown = Math.round(toNumber(cooldown_time) * 1000);
-  if (cooldown >= 1 && cooldown <= 86_400_000) section["cooldown_ms"] = cooldown;
-  else leftOut.addRest("router_settings", { cooldown_time }, []);
-  return Object.keys(section).length === 0 ? {} : { breaker: section };
-}
+/** Undefined if the value is no integer in the range. */
+const integer = (value: number, least: number, most: number): number | undefined =>
+  Number.isInteger(value) && value >= least && value <= most ? value : undefined;

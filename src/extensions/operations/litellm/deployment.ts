@@ -48,7 +48,9 @@ const ENDPOINT_FIELDS = ["model", "custom_llm_provider", "api_key", "api_base", 
 const PRICES = ["input_cost_per_token", "output_cost_per_token"];
 const CACHE_PRICES = ["cache_read_input_token_cost", "cache_creation_input_token_cost"];
 const SIZES = ["max_input_tokens", "max_output_tokens", "max_tokens"];
-const CHAT_MODES = [undefined, null, "chat", "responses"];
+const CHAT_MODES = ["chat", "responses"];
+/** Models of other modes, which LiteLLM knows without `mode`. */
+const NO_CHAT = /embed|rerank|whisper|dall-e|gpt-image|imagen-|[/-]tts/;
 
 /** A model at its vendor. */
 interface Endpoint {
@@ -87,8 +89,8 @@ export function readDeployment(
   const paramsPath = `${path}.litellm_params`;
   const group = textAt(model_name, `${path}.model_name`);
   const model = asString(params["model"]) ?? "";
-  if (model === "") {
-    leftOut.add(`${paramsPath}.model`, "expected a text");
+  if (model === "" || model.endsWith("/")) {
+    leftOut.add(`${paramsPath}.model`, "expected a text with a model's name");
     return undefined;
   }
   const endpoint = whyUnservable(group, model, info) ?? endpointOf(model, params, paramsPath);
@@ -121,12 +123,13 @@ export function readDeployment(
 function whyUnservable(group: string, model: string, info: Fields): string | undefined {
   if (group.includes("*") || model.includes("*"))
     return "each model has a name of its own here: list those that clients may use";
-  return CHAT_MODES.includes(info["mode"] as string) ? undefined : "this gateway serves chat only";
+  const mode = info["mode"] ?? (NO_CHAT.test(model) ? "another" : "chat");
+  return CHAT_MODES.includes(mode as string) ? undefined : "this gateway serves chat only";
 }
 
-/** Undefined if the value is absent. */
+/** Undefined if the value is absent or, which is the same to LiteLLM, an empty text. */
 export const optionalText = (value: unknown, path: string): string | undefined =>
-  value === undefined || value === null ? undefined : textAt(value, path);
+  value === undefined || value === null || value === "" ? undefined : textAt(value, path);
 
 function textAt(value: unknown, path: string): string {
   if (typeof value === "string" && value !== "") return value;
@@ -140,6 +143,11 @@ function endpointOf(model: string, params: Fields, path: string): Endpoint | str
     optionalText(api_base, `${path}.api_base`) ?? optionalText(base_url, `${path}.base_url`);
   const { prefix, upstream } = splitModel(model, asString(params["custom_llm_provider"]));
   const vendor = vendorOf(prefix, address);
+  const version = isVersioned(vendor) ? api_version : undefined;
+  const apiVersion = optionalText(version, `${path}.api_version`);
+  for (const [name, text] of Object.entries({ model, api_base: address, api_version: apiVersion }))
+    if (text?.startsWith("os.environ/"))
+      return `its ${name} is in a variable: only keys may be, so write the text itself`;
   if (CLOUDS.includes(vendor))
     return `the manual's page ${JSON.stringify(vendor)} has such a provider`;
   if (!VENDOR_ROWS.has(vendor))
@@ -147,11 +155,8 @@ function endpointOf(model: string, params: Fields, path: string): Endpoint | str
       `there is no vendor ${JSON.stringify(prefix)} here; ` +
       "if its API is OpenAI's, write openai/ and its api_base"
     );
-  const version = isVersioned(vendor) ? api_version : undefined;
-  const apiVersion = optionalText(version, `${path}.api_version`);
-  for (const [name, text] of Object.entries({ api_base: address, api_version: apiVersion }))
-    if (text?.startsWith("os.environ/"))
-      return `its ${name} is in a variable: only keys may be, so write the text itself`;
+  if (vendor === "gemini" && /\/v1(\/|$)/.test(address ?? ""))
+    return "this gateway calls /v1beta of Gemini, and its api_base is /v1";
   if (address === undefined && VENDOR_PRESETS.get(vendor)?.base_url === undefined)
     return "it has no api_base, and there is no usual one";
   try {
@@ -167,12 +172,14 @@ function splitModel(model: string, stated: string | undefined) {
   const [first = "", ...rest] = model.split("/");
   const prefix = stated ?? (rest.length > 0 ? first : impliedPrefix(model));
   const upstream = prefix === first && rest.length > 0 ? rest.join("/") : model;
-  return { prefix, upstream };
+  // These words choose a route within LiteLLM. It does not send them.
+  return { prefix, upstream: upstream.replace(/^(responses|o_series|gpt5_series)\//, "") };
 }
 
 /** LiteLLM knows the vendor of some models that have no prefix. */
 function impliedPrefix(model: string): string {
   if (model.startsWith("claude")) return "anthropic";
+  if (model.startsWith("gemini-")) return "vertex_ai";
   return /^(gpt-|chatgpt-|o\d)/.test(model) ? "openai" : model;
 }
 

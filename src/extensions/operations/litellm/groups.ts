@@ -27,7 +27,7 @@ type IsGroup = (name: unknown, path: string) => name is string;
 const ROUTER_FIELDS = [
   ...["fallbacks", "model_group_alias", "num_retries", "allowed_fails", "cooldown_time"],
 ];
-const LIBRARY_FIELDS = ["fallbacks", "num_retries"];
+const LIBRARY_FIELDS = ["fallbacks", "num_retries", "allowed_fails", "cooldown_time"];
 
 /** `providerOf` returns the name of a deployment's provider. */
 export function convertGroups(

@@ -30,14 +30,16 @@ const REASONS = reasonsOf({
     "input_cost_per_token output_cost_per_token cache_read_input_token_cost " +
     "cache_creation_input_token_cost",
   "set models.M.long_prompts": longPrices(),
-  "breaker.failures and breaker.cooldown_ms are integers of at least 1":
+  "breaker.failures and breaker.cooldown_ms, for all models, are integers of at least 1":
     "allowed_fails cooldown_time",
   "the vendor's API takes no such content from this gateway":
     "supports_audio_input supports_pdf_input",
-  "set retry.max_retries of the provider": "max_retries",
+  "retry.max_retries, also of a provider, is an integer from 0 to 10": "max_retries num_retries",
+  "set retry.backoff_ms": "retry_after",
+  "set headers of a provider or model": "extra_headers headers organization",
   "clients send it; models.M.extra sends it in every request, in place of theirs":
     "temperature top_p max_completion_tokens frequency_penalty seed stop presence_penalty " +
-    "reasoning_effort extra_body max_tokens",
+    "reasoning_effort extra_body max_tokens thinking top_k num_ctx",
   "an alias asks its models in the order of its list, or by its weights or policy":
     "routing_strategy routing_strategy_args weight order enable_pre_call_checks",
   "omit and takes of a provider or model say what is sent":

@@ -16,6 +16,8 @@ interface YamlPackage {
 
 interface YamlOptions {
   readonly version: "1.1";
+  /** False: the last of several fields with one name counts. */
+  readonly uniqueKeys: false;
   /** Returns the types to recognize, out of those of the version. */
   readonly customTags: (types: readonly YamlType[]) => readonly YamlType[];
 }
@@ -50,11 +52,12 @@ function bytesOf(path: string): Buffer {
 function parseYaml(path: string, text: string): unknown {
   const { parse } = loadPeer<YamlPackage>("yaml", "--from-litellm");
   try {
-    // LiteLLM reads YAML 1.1, which has merge keys and further words for true and false. Dates stay
-    // text: versions of Azure's API look like dates.
+    // LiteLLM reads YAML 1.1, which has merge keys and further words for true and false, and takes
+    // the last of several fields with one name. Dates stay text: versions of Azure's API look like
+    // dates.
     const customTags = (types: readonly YamlType[]) =>
       types.filter(({ tag }) => tag !== "tag:yaml.org,2002:timestamp");
-    return parse(text, { version: "1.1", customTags });
+    return parse(text, { version: "1.1", uniqueKeys: false, customTags });
   } catch (error) {
     const [start] = (error as YamlError).linePos ?? [];
     const place = start ? `: the fault is at line ${start.line}, column ${start.col}` : "";

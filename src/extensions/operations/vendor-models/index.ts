@@ -46,7 +46,7 @@ export const VENDOR_ROWS: ReadonlyMap<string, VendorRow> = new Map(
 const APPENDED_PATHS: Readonly<Record<string, RegExp>> = {
   openai: /\/chat\/completions$/,
   anthropic: /\/v1(\/messages)?$/,
-  gemini: /\/v1beta(\/models)?$/,
+  gemini: /\/v1beta(\/models(\/[^/]+)?)?$/,
   ollama: /\/(v1|api|api\/chat)$/,
 };
 

@@ -1,6 +1,8 @@
 // Converts JSON Schemas to the form that Anthropic demands for structured replies: closes objects,
 // and moves bounds, which it refuses, into descriptions.
 import { isObject } from "../../../core/schema/checker.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { resolved } from "../turns/index.ts";
 
 /** The keywords that Anthropic refuses. */
 const BOUNDS = new Set([
@@ -15,7 +17,15 @@ const BOUNDS = new Set([
   "minItems",
   "maxItems",
   "uniqueItems",
+  "minProperties",
+  "maxProperties",
 ]);
+/** The formats of texts that Anthropic knows. It refuses others. */
+const FORMATS = new Set(
+  "date-time time date duration email hostname uri ipv4 ipv6 uuid".split(" "),
+);
+/** The most nested schemas and references. */
+const MAX_DEPTH = 500;
 /** Keywords whose value is data, not a schema. */
 const DATA = new Set(["enum", "const", "default", "examples"]);
 /** Keywords whose value has schemas by name. The names may equal keywords. */
@@ -23,7 +33,7 @@ const SCHEMAS_BY_NAME = new Set(["properties", "$defs", "definitions"]);
 
 /**
  * The schema in this form. Undefined: it has an object with arbitrary names, which Anthropic cannot
- * express: a closed one could only be empty.
+ * express, as a closed one could only be empty; or it refers to itself, which Anthropic refuses.
  */
 export function closedSchema(schema: unknown): unknown {
   let hasMap = false;
@@ -35,7 +45,10 @@ export function closedSchema(schema: unknown): unknown {
     const entries = Object.entries(node);
     const bounds = entries.filter(isBound).map((bound) => bound.join(": "));
     const kept = entries.filter((entry) => !isBound(entry));
-    const members = Object.fromEntries(kept.map(([name, value]) => [name, member(name, value)]));
+    const named = (name: string) => (name === "oneOf" && !("anyOf" in node) ? "anyOf" : name);
+    const members = Object.fromEntries(
+      kept.map(([name, value]) => [named(name), member(name, value)]),
+    );
     if (bounds.length > 0)
       members["description"] = [members["description"] ?? [], bounds].flat().join("; ");
     const describesObject = [members["type"]].flat().includes("object");
@@ -49,11 +62,31 @@ export function closedSchema(schema: unknown): unknown {
   }
 
   const whole = closed(schema);
-  return hasMap ? undefined : whole;
+  return hasMap || isRecursive(schema) ? undefined : whole;
 }
 
 const isBound = ([name, value]: [string, unknown]): boolean =>
-  BOUNDS.has(name) && typeof value !== "object";
+  typeof value === "string" && name === "format"
+    ? !FORMATS.has(value)
+    : BOUNDS.has(name) && typeof value !== "object";
+
+/** Whether a schema refers to itself, or is nested too deeply to tell. */
+function isRecursive(root: unknown): boolean {
+  const around = new Set<unknown>();
+  const done = new Set<unknown>();
+  const isWithinItself = (node: unknown): boolean => {
+    if (typeof node !== "object" || node === null || done.has(node)) return false;
+    if (around.has(node) || around.size > MAX_DEPTH) return true;
+    around.add(node);
+    const { $ref } = asObject(node);
+    const target = $ref === "#" ? root : resolved($ref, asObject(root));
+    const isFound = [target, ...Object.values(node)].some(isWithinItself);
+    around.delete(node);
+    done.add(node);
+    return isFound;
+  };
+  return isWithinItself(root);
+}
 
 /** Whether a schema describes an object with arbitrary names. */
 function isMap({ properties, additionalProperties: others }: Record<string, unknown>): boolean {

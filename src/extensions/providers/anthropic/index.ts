@@ -58,7 +58,7 @@ const schemaLack: FindLack = ({ provider }, { response_format: format, native, c
   const path = ["response_format"];
   return {
     path: clientPath?.(path) ?? path,
-    message: "with this model each property needs a name",
+    message: "with this model each property needs a name, and no schema refers to itself",
   };
 };
 

@@ -5,7 +5,7 @@ import type { ChatRequest, Message, Tool } from "../../../core/openai/request.ts
 import { withCallIds } from "../provider-words/index.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
-import { hashedId, kimiSchema, portableSchema } from "../turns/index.ts";
+import { hashedId, kimiSchema, openaiSchema, portableSchema } from "../turns/index.ts";
 import { withAcknowledgements, withSystemFirst } from "./refused-messages.ts";
 
 /** Replaces the documented fields. A request goes only to models that know the form it needs. */
@@ -27,18 +27,19 @@ export function toolFields(
 
 /** The names of models whose API checks the schemas of tools with Moonshot's validator. */
 const KIMI = /kimi|moonshot/i;
-
-/** The schema of a tool for which the client stated none. Mistral demands one. */
-const NO_PARAMETERS = { type: "object", properties: {} };
+/** The names of OpenAI's models. */
+const OPENAI = /(^|[/.])(gpt-|chatgpt-|o\d)/i;
 
 /** The tools with schemas that the model's API accepts. */
 export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, traits }: Target) {
-  const missing = traits.tool_choice === "any" ? NO_PARAMETERS : undefined;
-  const accepted = KIMI.test(upstreamModel) ? kimiSchema : portableSchema;
+  // Mistral demands a schema where the client stated none.
+  const missing = traits.tool_choice === "any" ? { type: "object", properties: {} } : undefined;
+  const followed = OPENAI.test(upstreamModel) ? openaiSchema : portableSchema;
+  const accepted = KIMI.test(upstreamModel) ? kimiSchema : followed;
   return tools?.map((tool): Tool => {
     const { parameters: stated = missing, strict } = tool.function;
     // A client that demands a strict schema learns that the model cannot follow it.
-    const parameters = strict && accepted === portableSchema ? stated : accepted(stated);
+    const parameters = strict && accepted === followed ? stated : accepted(stated);
     if (parameters === tool.function.parameters) return tool;
     return { ...tool, function: { ...tool.function, parameters } };
   });

@@ -10,8 +10,10 @@ type Schema = Readonly<Record<string, unknown>>;
 const MAX_REPEATED = 100_000;
 
 const TYPES: readonly unknown[] = "null boolean object array number integer string".split(" ");
-/** Keywords that may stand beside `anyOf` and `$ref`. */
-const NOTES = "description title default examples $schema $id".split(" ");
+/** Keywords that may stand beside `anyOf` and `$ref`, also if the other schemas have them. */
+const TEXTS = "description title".split(" ");
+/** Keywords that may stand there unless the other schemas have them. */
+const NOTES = [...TEXTS, ..."default examples $schema $id".split(" ")];
 
 interface Writing {
   readonly root: Schema;
@@ -86,11 +88,16 @@ function schemaOf(node: unknown, writing: Writing): Schema {
     if (member !== undefined) written.push([name, member]);
   }
   const all = Object.fromEntries(written);
-  return "$ref" in all ? { ...notesOf(all), $ref: all["$ref"] } : withType(withProperties(all));
+  if (!("$ref" in all)) return withType(withProperties(all));
+  return { ...notesOf(all, [resolved(own["$ref"], writing.root)]), $ref: all["$ref"] };
 }
 
-const notesOf = (node: Schema): Schema =>
-  Object.fromEntries(Object.entries(node).filter(([name]) => NOTES.includes(name)));
+function notesOf(node: Schema, others: readonly unknown[] = []): Schema {
+  const isFree = (name: string) => !others.some((other) => Object.hasOwn(asObject(other), name));
+  const isNote = ([name]: readonly [string, unknown]) =>
+    NOTES.includes(name) && (TEXTS.includes(name) || isFree(name));
+  return Object.fromEntries(Object.entries(node).filter(isNote));
+}
 
 function typeOf(value: unknown): unknown {
   const types = [value].flat().filter((type) => TYPES.includes(type));
@@ -130,7 +137,7 @@ function withAlternatives(own: Schema, writing: Writing): Schema {
   const isAlone = Object.keys(shared).length === 0;
   if (!isAlone && !canRepeat(shared, forms.length - 1, writing)) return schemaOf(others, writing);
   const written = forms.map((form) => schemaOf(joined(shared, form), writing));
-  return { ...schemaOf(notesOf(own), writing), anyOf: written };
+  return { ...schemaOf(notesOf(own, forms), writing), anyOf: written };
 }
 
 /** An alternative, together with the keywords that it shares with the others. */

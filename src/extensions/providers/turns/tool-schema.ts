@@ -1,6 +1,6 @@
 // The parameters of a tool for models that reject some schemas, and with them the whole request.
-// Claude and Nova reject alternatives at the top, OpenAI some patterns, Kimi much more
-// (kimi-schema.ts). Gemini and many compatible servers accept every schema.
+// Claude, Nova and OpenAI's models reject alternatives at the top, OpenAI also some patterns and
+// arrays, Kimi much more (kimi-schema.ts). Gemini and many compatible servers accept every schema.
 import type { Tool } from "../../../core/openai/request.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
@@ -63,10 +63,12 @@ const isUnportable = (pattern: unknown): boolean =>
   typeof pattern === "string" && UNPORTABLE.test(pattern.replace(PORTABLE_ESCAPES, ""));
 
 /** Object.values is the fastest way through the many schemas of an agent's request. */
-const hasUnportable = (node: unknown): boolean =>
+const hasPart = (node: unknown, isFound: (part: object) => boolean): boolean =>
   typeof node === "object" &&
   node !== null &&
-  (isUnportable(asObject(node)["pattern"]) || Object.values(node).some(hasUnportable));
+  (isFound(node) || Object.values(node).some((part) => hasPart(part, isFound)));
+
+const hasUnportable = (part: object): boolean => isUnportable(asObject(part)["pattern"]);
 
 /**
  * The schema without patterns that some servers cannot read. OpenAI, DeepSeek and Kimi refuse the
@@ -74,7 +76,7 @@ const hasUnportable = (node: unknown): boolean =>
  * "pattern" in an example or another value is left out, too; names of `patternProperties` stay.
  */
 export const portableSchema = (schema: ToolSchema): ToolSchema =>
-  hasUnportable(schema) ? asObject(withoutUnportable(schema)) : schema;
+  hasPart(schema, hasUnportable) ? asObject(withoutUnportable(schema)) : schema;
 
 function withoutUnportable(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(withoutUnportable);
@@ -82,4 +84,29 @@ function withoutUnportable(node: unknown): unknown {
   const isKept = ([name, value]: [string, unknown]) => name !== "pattern" || !isUnportable(value);
   const kept = Object.entries(node).filter(isKept);
   return Object.fromEntries(kept.map(([name, value]) => [name, withoutUnportable(value)]));
+}
+
+/**
+ * The same for OpenAI's models, which also refuse a top without `properties` and arrays without
+ * `items`. Those that are added allow everything, as their absence does.
+ */
+export function openaiSchema(schema: ToolSchema): ToolSchema {
+  if (!schema) return schema;
+  const object = objectSchema(schema);
+  object["properties"] ??= {};
+  const isRefused = hasPart(object, (part) => hasUnportable(part) || isBareArray(part));
+  return isRefused ? portableSchema(asObject(withItems(object))) : object;
+}
+
+function isBareArray(part: object): boolean {
+  const { type, items } = asObject(part);
+  if (items !== undefined) return false;
+  return type === "array" || (Array.isArray(type) && type.includes("array"));
+}
+
+function withItems(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(withItems);
+  if (typeof node !== "object" || node === null) return node;
+  const members = Object.entries(node).map(([name, value]) => [name, withItems(value)]);
+  return { ...Object.fromEntries(members), ...(isBareArray(node) && { items: {} }) };
 }

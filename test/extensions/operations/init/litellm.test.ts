@@ -182,11 +182,18 @@ describe("single fields of a LiteLLM configuration", () => {
   const elsewhere = { vendor: "generic", base_url: "http://h/v1" };
   for (const [what, params, provider, upstream] of [
     ["a name without a prefix", { model: "gpt-x" }, withKey("openai", "$OPENAI_API_KEY"), "gpt-x"],
+    ["a route", { model: "openai/responses/gpt-x" }, withKey("openai", "$OPENAI_API_KEY"), "gpt-x"],
     ["a Claude", { model: "claude-x" }, withKey("anthropic", "$ANTHROPIC_API_KEY"), "claude-x"],
     ["openai/ at another address", atAddress, elsewhere, undefined],
     ["custom_llm_provider", custom, elsewhere, "org/m"],
     ["another name", { model: "dashscope/q" }, withKey("qwen", "$DASHSCOPE_API_KEY"), "q"],
     ["Gemini", { model: "gemini/g", api_key: "os.environ/G" }, withKey("gemini", "$G"), "g"],
+    [
+      "an empty key",
+      { model: "openai/m", api_key: "", api_base: "http://h/v1" },
+      elsewhere,
+      undefined,
+    ],
   ] as const)
     it(`${what} finds its vendor`, async () => {
       const { config } = await convert(one(params));
@@ -199,11 +206,13 @@ describe("single fields of a LiteLLM configuration", () => {
     const made = await convert({
       model_list: [
         chat("claude", { model: "anthropic/claude-sonnet-4-6", api_base: "https://p.example/v1/" }),
+        chat("g", { model: "gemini/g", api_base: "https://g.example/v1beta/models/g" }),
         chat("one", { ...azure, api_version: "2024-10-21" }),
         chat("two", { ...azure, api_version: "2025-01-01" }),
       ],
     });
-    const { anthropic, azure: one, "azure-2": two } = made.config.providers;
+    const { anthropic, gemini, azure: one, "azure-2": two } = made.config.providers;
+    assert.equal(gemini.base_url, "https://g.example");
     assert.equal(anthropic.base_url, "https://p.example");
     assert.equal(one.base_url, "https://x.azure.example");
     assert.deepEqual([one.api_version, two.api_version], ["2024-10-21", "2025-01-01"]);
@@ -220,12 +229,17 @@ describe("single fields of a LiteLLM configuration", () => {
         chat("one", { model: "openai/gpt-4.1" }),
         chat("nowhere", { model: "openai_like/x" }),
         chat("query", { model: "openai/x", api_base: "https://h/?api-version=2024-10-21" }),
+        chat("picture", { ...azure, model: "azure/" }),
+        chat("variable", { model: "os.environ/MODEL", custom_llm_provider: "openai" }),
+        chat("express", { model: "gemini/g", api_base: "https://h/v1/publishers/google" }),
+        chat("flash", { model: "gemini-2.5-flash" }),
+        chat("vectors", { model: "openai/text-embedding-3-small" }),
       ],
     });
     assert.deepEqual(Object.keys(config.models), ["one"]);
     const inVariable = "is in a variable: only keys may be, so write the text itself";
     assert.deepEqual(result.left_out, [
-      { path: "model_list[0].litellm_params.model", reason: "expected a text" },
+      { path: "model_list[0].litellm_params.model", reason: "expected a text with a model's name" },
       { path: "model_list[1]", reason: `its api_base ${inVariable}` },
       { path: "model_list[2]", reason: `its api_version ${inVariable}` },
       { path: "model_list[4]", reason: "it has no api_base, and there is no usual one" },
@@ -233,6 +247,14 @@ describe("single fields of a LiteLLM configuration", () => {
         path: "model_list[5]",
         reason: "its api_base is not an http:// or https:// address without credentials or query",
       },
+      { path: "model_list[6].litellm_params.model", reason: "expected a text with a model's name" },
+      { path: "model_list[7]", reason: `its model ${inVariable}` },
+      {
+        path: "model_list[8]",
+        reason: "this gateway calls /v1beta of Gemini, and its api_base is /v1",
+      },
+      { path: "model_list[9]", reason: 'the manual\'s page "vertex" has such a provider' },
+      { path: "model_list[10]", reason: "this gateway serves chat only" },
     ]);
   });
 
@@ -310,6 +332,24 @@ describe("single fields of a LiteLLM configuration", () => {
         ...Object.keys(router_settings).map((name) => `router_settings.${name}`),
       ]);
     }
+  });
+
+  it("a figure of the router counts before the library's, and is named by what is here", async () => {
+    const library = { num_retries: 3, allowed_fails: 4, cooldown_time: 5 };
+    const params = { model: "openai/x", num_retries: 1, extra_headers: { a: "b" }, top_k: 5 };
+    const more = { router_settings: { allowed_fails: 0 }, litellm_settings: library };
+    const { config, result } = await convert(one(params, {}, more));
+    assert.deepEqual(config.retry, { max_retries: 3 });
+    assert.deepEqual(config.breaker, { failures: 1, cooldown_ms: 5000 });
+    assert.deepEqual(
+      result.left_out.map(({ path, reason }: any) => `${path}: ${reason}`),
+      [
+        "model_list[0].litellm_params.num_retries: retry.max_retries, also of a provider, is an integer from 0 to 10",
+        "model_list[0].litellm_params.extra_headers: set headers of a provider or model",
+        "model_list[0].litellm_params.top_k: clients send it; models.M.extra sends it in every request, in place of theirs",
+        "litellm_settings.allowed_fails: router_settings has it, too",
+      ],
+    );
   });
 
   it("the vendor's usual variable is one key, whether it is stated or not", async () => {

@@ -236,6 +236,9 @@ it("objects are closed at every level, and limits are described in words", () =>
       properties: {
         a: { type: ["object", "null"], properties: {} },
         n: { type: "number", description: "How warm", exclusiveMaximum: 60, multipleOf: 0.5 },
+        url: { type: "string", format: "uri" },
+        path: { type: "string", format: "path" },
+        kind: { oneOf: [{ type: "object" }, { oneOf: [], anyOf: [] }] },
         // Names of properties are not keywords.
         minimum: { type: "string", minLength: 1, pattern: "^a" },
         days: {
@@ -253,6 +256,14 @@ it("objects are closed at every level, and limits are described in words", () =>
       properties: {
         a: { type: ["object", "null"], properties: {}, additionalProperties: false },
         n: { type: "number", description: "How warm; exclusiveMaximum: 60; multipleOf: 0.5" },
+        url: { type: "string", format: "uri" },
+        path: { type: "string", description: "format: path" },
+        kind: {
+          anyOf: [
+            { type: "object", additionalProperties: false },
+            { oneOf: [], anyOf: [] },
+          ],
+        },
         minimum: { type: "string", description: "minLength: 1; pattern: ^a" },
         days: {
           type: "array",
@@ -275,6 +286,22 @@ it("a property named __proto__ is like any other", () => {
   const closed = closedSchema(JSON.parse('{"properties":{"__proto__":{"type":"object"}}}'));
   const text = '{"properties":{"__proto__":{"type":"object","additionalProperties":false}}}';
   assert.equal(JSON.stringify(closed), text);
+});
+
+it("a schema that refers to itself is distinguished from one with many references", () => {
+  const to = (name: string) => ({ $ref: `#/$defs/${name}` });
+  const list = { properties: { next: to("list") } };
+  const chain = Array.from({ length: 2000 }, (_, at) => [`d${at}`, { items: to(`d${at + 1}`) }]);
+  for (const [schema, expected] of [
+    [{ items: { $ref: "#" } }, true],
+    [{ ...to("list"), $defs: { list } }, true],
+    [{ properties: { a: { items: { $ref: "#/properties/a" } } } }, true],
+    [{ ...to("a"), $defs: { a: { anyOf: [to("b"), {}] }, b: { items: to("a") } } }, true],
+    [{ ...to("d0"), $defs: Object.fromEntries(chain) }, true],
+    [{ anyOf: [to("a"), to("a"), to("none")], $defs: { a: { items: to("b") }, b: {} } }, false],
+    [{ properties: { a: {}, b: { items: { $ref: "#/properties/a" } } } }, false],
+  ] as const)
+    assert.equal(closedSchema(schema) === undefined, expected, JSON.stringify(schema).slice(0, 90));
 });
 
 it("an object with arbitrary names is distinguished from one that allows more members", () => {

@@ -835,6 +835,30 @@ describe("tools", () => {
       withX({ description: "d", $ref: "#/$defs/A" }, { $defs: { A: text } }),
     ],
     [
+      "notes that other schemas have, too",
+      {
+        type: "object",
+        properties: {
+          a: { description: "a", default: "a", examples: ["a"], $ref: "#/$defs/A" },
+          b: {
+            description: "b",
+            default: "b",
+            examples: ["b"],
+            anyOf: [{ ...text, default: "c" }],
+          },
+        },
+        $defs: { A: { ...text, description: "A", default: "A" } },
+      },
+      {
+        type: "object",
+        properties: {
+          a: { description: "a", examples: ["a"], $ref: "#/$defs/A" },
+          b: { description: "b", examples: ["b"], anyOf: [{ ...text, default: "c" }] },
+        },
+        $defs: { A: { ...text, description: "A", default: "A" } },
+      },
+    ],
+    [
       "a list of items",
       withX({ properties: { items: { items: [text], maxItems: 1 } } }),
       withX({ properties: { items: { prefixItems: [text], maxItems: 1 } } }),
@@ -899,6 +923,57 @@ describe("tools", () => {
         const { tools: told } = sent({ vendor }, {}, { tools, tool_choice: "auto" });
         assert.deepEqual(told, [{ ...tool, function: { ...tool.function, strict } }]);
       }
+  });
+
+  it("have properties and items at OpenAI, which refuses a schema without", () => {
+    const array = { type: "array", description: "d" };
+    const pair = { type: ["array", "null"], prefixItems: [text, array] };
+    const items = {};
+    const typed = { type: "array", items: text };
+    for (const [parameters, accepted] of [
+      [undefined, undefined],
+      [{}, { type: "object", properties: {} }],
+      [{ type: "object" }, { type: "object", properties: {} }],
+      [withX(typed), withX(typed)],
+      [withX(array), withX({ ...array, items })],
+      [
+        withX({ anyOf: [pair, { type: "array", items: array }] }),
+        withX({
+          anyOf: [
+            { ...pair, prefixItems: [text, { ...array, items }], items },
+            { type: "array", items: { ...array, items } },
+          ],
+        }),
+      ],
+    ] as const) {
+      const tools = [{ type: "function", function: { name: "f", parameters } }];
+      const sentTo = (vendor: string, upstream_model: string) =>
+        sent({ vendor }, { upstream_model }, { tools, tool_choice: "auto" })["tools"][0];
+      assert.deepEqual(sentTo("openai", "gpt-5.6").function.parameters, accepted);
+      assert.deepEqual(sentTo("deepseek", "deepseek-chat").function.parameters, parameters);
+    }
+  });
+
+  it("have no alternatives at the top at OpenAI, which refuses them", () => {
+    const form = (name: string) => ({ properties: { [name]: text, z: text }, required: [name] });
+    const parameters = { type: "object", description: "d", anyOf: [form("a"), form("b")] };
+    const flat = {
+      type: "object",
+      description: "d",
+      properties: { a: text, z: { anyOf: [text, text] }, b: text },
+    };
+    for (const [vendor, upstream_model, strict, expected] of [
+      ["openai", "gpt-5.6", undefined, flat],
+      ["openai", "o3", false, flat],
+      ["openrouter", "openai/gpt-5.6", undefined, flat],
+      ["openai", "gpt-5.6", true, parameters],
+      ["deepseek", "deepseek-v4-flash", undefined, parameters],
+      ["qwen", "qwen3-max", undefined, parameters],
+    ] as const) {
+      const tools = [{ type: "function", function: { name: "f", parameters, strict } }];
+      const body = sent({ vendor }, { upstream_model }, { tools, tool_choice: "auto" });
+      assert.deepEqual(body["tools"][0].function.parameters, expected, upstream_model);
+    }
   });
 
   it("have no patterns that only JavaScript knows: OpenAI, DeepSeek and Kimi refuse them", () => {
