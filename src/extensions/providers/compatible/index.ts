@@ -15,17 +15,11 @@ import { requestBody } from "../../../core/providers/openai/request.ts";
 import { effortOf, pseudonymOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { finishReasonOf, refusal, withStatedIds } from "../provider-words/index.ts";
-import { scopedStore } from "../turns/index.ts";
+import { acceptedTools, scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
 import { acceptedMessages } from "./refused-messages.ts";
 import { keepingDetails } from "../kept-details/index.ts";
-import {
-  acceptedTools,
-  forMistral,
-  toolFields,
-  withShortIds,
-  withThinkingParts,
-} from "./tool-choice.ts";
+import { forMistral, toolFields, withShortIds, withThinkingParts } from "./tool-choice.ts";
 
 /** The tools with the client's marks for the provider's cache. */
 function withToolMarks(chat: ChatRequest): ChatRequest {

@@ -1,11 +1,10 @@
-// The tools of a request for a provider that does not know all forms of tool_choice, or for Kimi,
-// and what Mistral demands of messages with calls and their results.
+// The tools of a request for a provider that does not know all forms of tool_choice, and what
+// Mistral demands of messages with calls and their results.
 import { sha256 } from "../../../core/hash.ts";
-import type { ChatRequest, Message, Tool } from "../../../core/openai/request.ts";
+import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import { withCallIds } from "../provider-words/index.ts";
-import type { Target } from "../../../core/providers/dialect.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
-import { hashedId, kimiSchema, openaiSchema, portableSchema } from "../turns/index.ts";
+import { hashedId } from "../turns/index.ts";
 import { withAcknowledgements, withSystemFirst } from "./refused-messages.ts";
 
 /** Replaces the documented fields. A request goes only to models that know the form it needs. */
@@ -23,26 +22,6 @@ export function toolFields(
     tools: tools.filter((tool) => isChosen(tool.function.name)),
     tool_choice: known === "any" ? "any" : "required",
   };
-}
-
-/** The names of models whose API checks the schemas of tools with Moonshot's validator. */
-const KIMI = /kimi|moonshot/i;
-/** The names of OpenAI's models. */
-const OPENAI = /(^|[/.])(gpt-|chatgpt-|o\d)/i;
-
-/** The tools with schemas that the model's API accepts. */
-export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, traits }: Target) {
-  // Mistral demands a schema where the client stated none.
-  const missing = traits.tool_choice === "any" ? { type: "object", properties: {} } : undefined;
-  const followed = OPENAI.test(upstreamModel) ? openaiSchema : portableSchema;
-  const accepted = KIMI.test(upstreamModel) ? kimiSchema : followed;
-  return tools?.map((tool): Tool => {
-    const { parameters: stated = missing, strict } = tool.function;
-    // A client that demands a strict schema learns that the model cannot follow it.
-    const parameters = strict && accepted === followed ? stated : accepted(stated);
-    if (parameters === tool.function.parameters) return tool;
-    return { ...tool, function: { ...tool.function, parameters } };
-  });
 }
 
 /** Mistral and its chat templates demand ids of nine letters and digits. Others are hashed. */

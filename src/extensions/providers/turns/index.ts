@@ -17,8 +17,8 @@ export {
   withParsableArguments,
 } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
-export { kimiSchema } from "./kimi-schema.ts";
-export { objectSchema, openaiSchema, portableSchema, resolved } from "./tool-schema.ts";
+export { acceptedTools } from "./accepted-tools.ts";
+export { objectSchema, resolved } from "./tool-schema.ts";
 export {
   calledNames,
   hashedId,

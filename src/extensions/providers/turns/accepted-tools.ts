@@ -1,0 +1,25 @@
+// The tools of a request with schemas that the API of the model accepts, by the name of the model.
+import type { ChatRequest, Tool } from "../../../core/openai/request.ts";
+import type { Target } from "../../../core/providers/dialect.ts";
+import { kimiSchema } from "./kimi-schema.ts";
+import { openaiSchema, portableSchema } from "./tool-schema.ts";
+
+/** The names of models whose API checks the schemas of tools with Moonshot's validator. */
+const KIMI = /kimi|moonshot/i;
+/** The names of OpenAI's models. */
+const OPENAI = /(^|[/.])(gpt-|chatgpt-|o\d)/i;
+
+/** The tools with schemas that the model's API accepts. */
+export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, traits }: Target) {
+  // Mistral demands a schema where the client stated none.
+  const missing = traits.tool_choice === "any" ? { type: "object", properties: {} } : undefined;
+  const followed = OPENAI.test(upstreamModel) ? openaiSchema : portableSchema;
+  const accepted = KIMI.test(upstreamModel) ? kimiSchema : followed;
+  return tools?.map((tool): Tool => {
+    const { parameters: stated = missing, strict } = tool.function;
+    // A client that demands a strict schema learns that the model cannot follow it.
+    const parameters = strict && accepted === followed ? stated : accepted(stated);
+    if (parameters === tool.function.parameters) return tool;
+    return { ...tool, function: { ...tool.function, parameters } };
+  });
+}
