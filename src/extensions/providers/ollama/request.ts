@@ -16,8 +16,12 @@ export function requestBody(chat: ChatRequest, target: Target): object {
     tools: chat.tool_choice === "none" ? undefined : chat.tools,
     format: formatOf(chat),
     think: canThink ? thinkOf(chat, target) : undefined,
+    // Ollama refuses a longer prompt, and ends a reply at the end of the window with "length".
+    // Otherwise it silently leaves out the oldest messages.
+    truncate: false,
+    shift: false,
     options: {
-      // Without this, Ollama silently truncates prompts at its own, smaller window.
+      // Without this, the window has Ollama's own, smaller size.
       num_ctx: contextTokens,
       num_predict: parameters.max_tokens,
       temperature: parameters.temperature,

@@ -88,6 +88,8 @@ describe("a request to Ollama", () => {
       stream: false,
       tools,
       think: true,
+      truncate: false,
+      shift: false,
       options: { num_ctx: 32_768, num_predict: 50, top_p: 1, ...same },
     });
   });
