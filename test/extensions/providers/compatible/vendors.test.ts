@@ -208,9 +208,12 @@ const ROWS: Record<string, Row> = {
     blank: "",
   },
   ollama: {
-    ...byEffort("medium", ["low", "medium", "max"]),
+    off: effort("none"),
+    on: {},
     refused: ["required", "named", "logprobs"],
     choices: "auto",
+    echo: "reasoning",
+    blank: "",
   },
   qwen: {
     noText: "",
@@ -495,7 +498,7 @@ function backMarked(messages: readonly object[], at: number): Json[] {
 describe("system messages", () => {
   for (const vendor of [
     ...["vllm", "sglang", "llama.cpp", "lmstudio"],
-    ...["nvidia", "deepinfra", "together", "fireworks", "qwen"],
+    ...["nvidia", "deepinfra", "together", "fireworks", "qwen", "ollama"],
   ])
     it(`${vendor}: one is sent, first, because chat templates reject others`, () => {
       const begun = [system("Be brief."), POLITE, ...user("hi"), says("So.")];
