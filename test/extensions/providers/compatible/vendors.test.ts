@@ -441,6 +441,11 @@ describe("what a vendor is sent", () => {
     });
 });
 
+it("top_logprobs of 0 is not sent, because llama.cpp would state no log probabilities", () => {
+  const fields = asked("llama.cpp", "plain", { logprobs: true, top_logprobs: 0 });
+  assert.deepEqual(fields, { ...SILENT, logprobs: true });
+});
+
 /** A conversation with two calls, and these fields in its three assistant messages. */
 function turns(...fields: readonly [first: Json, second: Json, last: Json]): Json[] {
   const [one, two] = [calledOf("aaaaaaaaa"), calledOf("bbbbbbbbb")];
