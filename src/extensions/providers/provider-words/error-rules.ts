@@ -131,7 +131,7 @@ const UNABLE = [
   /^no endpoints found that (support|can handle)/i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
   /^logprobs is not supported with tools|^cannot have 2 or more assistant messages/i,
-  /^unable to generate parser for this template\. [\w ]+:\s+-+\s+while executing/i,
+  /^(unable to generate parser for this template\. [\w ]+:)?\s*-+\s+while executing/i,
   // Conversations that the assistant ends, or that have no text of the user.
   /^requests ending with a model turn are not|^this model does not support assistant message/i,
   /^assistant response prefill is incompatible|^no user query found in messages/i,

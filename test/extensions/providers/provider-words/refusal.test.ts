@@ -155,6 +155,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [500, "no user query found in messages"],
     [400, "Cannot have 2 or more assistant messages at the end of the list."],
     [400, "logprobs is not supported with tools + stream"],
+    [500, "\n------------\nWhile executing CallExpression at line 79, column 24 in source:\n..."],
     [
       400,
       "Unable to generate parser for this template. Automatic parser generation failed: \n------------\nWhile executing CallExpression at line 1, column 226 in source:",
