@@ -5,7 +5,7 @@ import type { ChatRequest, Message, Tool } from "../../../core/openai/request.ts
 import { withCallIds } from "../provider-words/index.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
-import { hashedId, kimiSchema, portableSchema } from "../turns/index.ts";
+import { hashedId, kimiSchema, portableSchema, withObjectSchemas } from "../turns/index.ts";
 import { withAcknowledgements } from "./refused-messages.ts";
 
 /** Replaces the documented fields. A request goes only to models that know the form it needs. */
@@ -38,7 +38,8 @@ export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, trai
   return tools?.map((tool): Tool => {
     const { parameters: stated = missing, strict } = tool.function;
     // A client that demands a strict schema learns that the model cannot follow it.
-    const parameters = strict && accepted === portableSchema ? stated : accepted(stated);
+    const portable = strict && accepted === portableSchema ? stated : accepted(stated);
+    const parameters = traits.system_first ? withObjectSchemas(portable) : portable;
     if (parameters === tool.function.parameters) return tool;
     return { ...tool, function: { ...tool.function, parameters } };
   });

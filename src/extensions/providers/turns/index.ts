@@ -18,7 +18,7 @@ export {
 } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
 export { kimiSchema } from "./kimi-schema.ts";
-export { objectSchema, portableSchema, resolved } from "./tool-schema.ts";
+export { objectSchema, portableSchema, resolved, withObjectSchemas } from "./tool-schema.ts";
 export {
   calledNames,
   hashedId,

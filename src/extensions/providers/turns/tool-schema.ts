@@ -83,3 +83,30 @@ function withoutUnportable(node: unknown): unknown {
   const kept = Object.entries(node).filter(isKept);
   return Object.fromEntries(kept.map(([name, value]) => [name, withoutUnportable(value)]));
 }
+
+/** Whether a schema stands at a place, several, or something else. */
+type Place = "schema" | "schemas" | "other";
+
+const PLACES = new Map<string, Place>([
+  ["items", "schema"],
+  ...["properties", "anyOf", "oneOf", "allOf"].map((name) => [name, "schemas"] as const),
+]);
+
+/**
+ * The schema with `{}` for each `true` in the place of a schema, which means the same. MCP servers
+ * in Rust write `true`, and llama.cpp and Ollama refuse the whole request for it.
+ */
+export const withObjectSchemas = (schema: ToolSchema): ToolSchema =>
+  schema && asObject(withObjects(schema, "schema"));
+
+function withObjects(node: unknown, place: Place): unknown {
+  if (node === true && place === "schema") return {};
+  if (typeof node !== "object" || node === null) return node;
+  const placeOf = (name: string) =>
+    place === "schemas" ? "schema" : (PLACES.get(name) ?? "other");
+  if (Array.isArray(node)) return node.map((each) => withObjects(each, placeOf("")));
+  const entries = Object.entries(node);
+  return Object.fromEntries(
+    entries.map(([name, part]) => [name, withObjects(part, placeOf(name))]),
+  );
+}

@@ -937,6 +937,22 @@ describe("tools", () => {
     );
   });
 
+  it("have objects as schemas of any value: llama.cpp and Ollama refuse the schema true", () => {
+    const parametersWith = (any: unknown) => ({
+      type: "object",
+      properties: {
+        any,
+        list: { type: "array", items: any, uniqueItems: true },
+        deep: { type: "object", properties: { items: { anyOf: [any, SCHEMA] } }, nullable: true },
+      },
+      additionalProperties: true,
+    });
+    const function_ = { name: "f", parameters: parametersWith(true) };
+    const tools = [{ type: "function", function: function_ }];
+    const body = sent({ vendor: "llama.cpp", base_url: "http://x" }, {}, { tools });
+    assert.deepEqual(body["tools"][0].function.parameters, parametersWith({}));
+  });
+
   it("disable thinking if the model rejects both together", () => {
     const thinker = { reasoning: true, dialect: "openai" };
     for (const [vendor, upstream_model, choice, thinks] of [
