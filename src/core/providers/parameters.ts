@@ -51,7 +51,8 @@ export function parametersOf(chat: ChatRequest, traits: Traits) {
     max_tokens: maxTokens && Math.min(maxTokens, traits.max_output_tokens ?? Infinity),
     parallel_tool_calls: chat.tools && chat.parallel_tool_calls,
     logprobs: chat.logprobs || undefined,
-    top_logprobs: chat.logprobs ? chat.top_logprobs : undefined,
+    // For 0, the default, llama.cpp would state no log probabilities at all.
+    top_logprobs: (chat.logprobs && chat.top_logprobs) || undefined,
     user: user && pseudonymOf(user),
   };
   for (const name of traits.omit) (parameters as Record<string, unknown>)[name] = undefined;

@@ -1,8 +1,14 @@
 // The request to Ollama's own API.
-import type { ChatRequest, Message } from "../../../core/openai/request.ts";
+import type { ChatRequest, Message, Tool } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
-import { argumentsIn, createTextCounter, acceptedMedia, type MediaRule } from "../turns/index.ts";
+import {
+  argumentsIn,
+  createTextCounter,
+  acceptedMedia,
+  type MediaRule,
+  withObjectSchemas,
+} from "../turns/index.ts";
 
 export function requestBody(chat: ChatRequest, target: Target): object {
   const { upstreamModel, reasoning, traits, contextTokens } = target;
@@ -13,11 +19,15 @@ export function requestBody(chat: ChatRequest, target: Target): object {
     messages: messagesOf(chat.messages),
     // Ollama streams by default.
     stream: chat.stream,
-    tools: chat.tool_choice === "none" ? undefined : chat.tools,
+    tools: chat.tool_choice === "none" ? undefined : chat.tools?.map(withAcceptedSchema),
     format: formatOf(chat),
     think: canThink ? thinkOf(chat, target) : undefined,
+    // Ollama refuses a longer prompt, and ends a reply at the end of the window with "length".
+    // Otherwise it silently leaves out the oldest messages.
+    truncate: false,
+    shift: false,
     options: {
-      // Without this, Ollama silently truncates prompts at its own, smaller window.
+      // Without this, the window has Ollama's own, smaller size.
       num_ctx: contextTokens,
       num_predict: parameters.max_tokens,
       temperature: parameters.temperature,
@@ -29,6 +39,11 @@ export function requestBody(chat: ChatRequest, target: Target): object {
     },
   };
 }
+
+const withAcceptedSchema = (tool: Tool): Tool => ({
+  ...tool,
+  function: { ...tool.function, parameters: withObjectSchemas(tool.function.parameters) },
+});
 
 /** An effort if the model has any, else a boolean. Undefined: the model cannot stop thinking. */
 function thinkOf({ wantsThinking, effort }: ChatRequest, { traits }: Target) {

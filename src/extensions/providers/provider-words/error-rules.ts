@@ -70,18 +70,22 @@ const NO_MODEL = [
   /^project \S+ is not allowed to use publisher model|^invalid params, unknown model/i,
   /^(the model returned the following errors: )?you have not filled out the required use-case/i,
   /^model (does )?not (exist|found)|^\S+ is not a valid model id|^1211 /i,
-  /^model (id : )?\S+ (does not exist|, has no provider|isn't supported on this route)/i,
+  /^model (id : )?\S+ (does not exist|not found|, has no provider|isn't supported on this route)/i,
   /^the model \S+ does not support the \S+ api$|^param incorrect: not supported model/i,
   /^the supported api model names are |^organization policy constraint \S+allowedmodels violated/i,
   /^the provided model identifier is invalid|^(aierror: )*no such model/i,
   /^\/\S+: invalid model name passed in model=/i, // LiteLLM
   /^invocation of model id \S+ with on-demand throughput|^your organization must be verified/i,
 ];
-/** The answers of NVIDIA and LM Studio while the model's server is out of order. */
-const DOWN = [/^function id \S+ degraded function|^failed to load model |^no models loaded\. /i];
+/** The answers of NVIDIA, LM Studio and llama.cpp while the model's server is out of order. */
+const DOWN = [
+  /^function id \S+ degraded function|^failed to load model |^no models loaded\. /i,
+  /^model is not loaded$/i,
+];
 const FAILED_NAMES = /tool_use_failed|json_validate_failed|output_parse_failed/i;
 const FAILED = [
-  /^(the )?model (produced|generated) invalid|^error parsing tool call/i,
+  /^(the )?model (produced|generated) (invalid|output that does not)|^error parsing tool call/i,
+  /^(got exception: )?(unexpected empty grammar stack|invalid diff: )/i,
   // LM Studio quotes llama.cpp.
   /^(engine protocol.{40,60}"message":")?failed to initialize samplers: failed to parse grammar/i,
   /^failed to parse (input|messages|tool call|grammar)/i,
@@ -130,6 +134,8 @@ const UNABLE = [
   // OpenRouter, llama.cpp.
   /^no endpoints found that (support|can handle)/i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
+  /^logprobs is not supported with tools|^cannot have 2 or more assistant messages/i,
+  /^(unable to generate parser for this template\. [\w ]+:)?\s*-+\s+while executing/i,
   // Conversations that the assistant ends, or that have no text of the user.
   /^requests ending with a model turn are not|^this model does not support assistant message/i,
   /^assistant response prefill is incompatible|^no user query found in messages/i,

@@ -2,7 +2,7 @@
 import type { ChatRequest, Tool } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { kimiSchema } from "./kimi-schema.ts";
-import { openaiSchema, portableSchema } from "./tool-schema.ts";
+import { openaiSchema, portableSchema, withObjectSchemas } from "./tool-schema.ts";
 
 /** The names of models whose API checks the schemas of tools with Moonshot's validator. */
 const KIMI = /kimi|moonshot/i;
@@ -18,7 +18,8 @@ export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, trai
   return tools?.map((tool): Tool => {
     const { parameters: stated = missing, strict } = tool.function;
     // A client that demands a strict schema learns that the model cannot follow it.
-    const parameters = strict && accepted === followed ? stated : accepted(stated);
+    const known = strict && accepted === followed ? stated : accepted(stated);
+    const parameters = traits.system_first ? withObjectSchemas(known) : known;
     if (parameters === tool.function.parameters) return tool;
     return { ...tool, function: { ...tool.function, parameters } };
   });

@@ -110,3 +110,32 @@ function withItems(node: unknown): unknown {
   const members = Object.entries(node).map(([name, value]) => [name, withItems(value)]);
   return { ...Object.fromEntries(members), ...(isBareArray(node) && { items: {} }) };
 }
+
+/** Whether a schema stands at a place, several, or something else. */
+type Place = "schema" | "schemas" | "other";
+
+const PLACES = new Map<string, Place>([
+  ["items", "schema"],
+  ...["properties", "anyOf", "oneOf", "allOf"].map((name) => [name, "schemas"] as const),
+]);
+
+/**
+ * The schema with `{}` for each `true` in the place of a schema, which means the same. MCP servers
+ * in Rust write `true`, and llama.cpp and Ollama refuse the whole request for it.
+ */
+export const withObjectSchemas = (schema: ToolSchema): ToolSchema =>
+  hasPart(schema, hasTrue) ? asObject(withObjects(schema, "schema")) : schema;
+
+const hasTrue = (part: object): boolean => Object.values(part).includes(true);
+
+function withObjects(node: unknown, place: Place): unknown {
+  if (node === true && place === "schema") return {};
+  if (typeof node !== "object" || node === null) return node;
+  const placeOf = (name: string) =>
+    place === "schemas" ? "schema" : (PLACES.get(name) ?? "other");
+  if (Array.isArray(node)) return node.map((each) => withObjects(each, placeOf("")));
+  const entries = Object.entries(node);
+  return Object.fromEntries(
+    entries.map(([name, part]) => [name, withObjects(part, placeOf(name))]),
+  );
+}

@@ -208,9 +208,12 @@ const ROWS: Record<string, Row> = {
     blank: "",
   },
   ollama: {
-    ...byEffort("medium", ["low", "medium", "max"]),
+    off: effort("none"),
+    on: {},
     refused: ["required", "named", "logprobs"],
     choices: "auto",
+    echo: "reasoning",
+    blank: "",
   },
   qwen: {
     noText: "",
@@ -438,6 +441,11 @@ describe("what a vendor is sent", () => {
     });
 });
 
+it("top_logprobs of 0 is not sent, because llama.cpp would state no log probabilities", () => {
+  const fields = asked("llama.cpp", "plain", { logprobs: true, top_logprobs: 0 });
+  assert.deepEqual(fields, { ...SILENT, logprobs: true });
+});
+
 /** A conversation with two calls, and these fields in its three assistant messages. */
 function turns(...fields: readonly [first: Json, second: Json, last: Json]): Json[] {
   const [one, two] = [calledOf("aaaaaaaaa"), calledOf("bbbbbbbbb")];
@@ -495,7 +503,7 @@ function backMarked(messages: readonly object[], at: number): Json[] {
 describe("system messages", () => {
   for (const vendor of [
     ...["vllm", "sglang", "llama.cpp", "lmstudio"],
-    ...["nvidia", "deepinfra", "together", "fireworks", "qwen", "mistral"],
+    ...["nvidia", "deepinfra", "together", "fireworks", "qwen", "mistral", "ollama"],
   ])
     it(`${vendor}: one is sent, first, because chat templates or the API reject others`, () => {
       const begun = [system("Be brief."), POLITE, ...user("hi"), says("So.")];
@@ -1010,6 +1018,22 @@ describe("tools", () => {
       parameters,
       "the client learns of the refusal",
     );
+  });
+
+  it("have objects as schemas of any value: llama.cpp and Ollama refuse the schema true", () => {
+    const parametersWith = (any: unknown) => ({
+      type: "object",
+      properties: {
+        any,
+        list: { type: "array", items: any, uniqueItems: true },
+        deep: { type: "object", properties: { items: { anyOf: [any, SCHEMA] } }, nullable: true },
+      },
+      additionalProperties: true,
+    });
+    const function_ = { name: "f", parameters: parametersWith(true) };
+    const tools = [{ type: "function", function: function_ }];
+    const body = sent({ vendor: "llama.cpp", base_url: "http://x" }, {}, { tools });
+    assert.deepEqual(body["tools"][0].function.parameters, parametersWith({}));
   });
 
   it("disable thinking if the model rejects both together", () => {

@@ -88,6 +88,8 @@ describe("a request to Ollama", () => {
       stream: false,
       tools,
       think: true,
+      truncate: false,
+      shift: false,
       options: { num_ctx: 32_768, num_predict: 50, top_p: 1, ...same },
     });
   });
@@ -104,12 +106,16 @@ describe("a request to Ollama", () => {
   const GPT = { efforts: ["low", "medium", "high"], thinking_off: false };
   const schema = { type: "object", properties: {} };
   const json_schema = { name: "x", schema };
+  const toolsWith = (any: unknown) => [
+    { type: "function", function: { name: "f", parameters: { ...schema, properties: { any } } } },
+  ];
   for (const [fields, field, sent, model] of [
     [{}, "think", false],
     [{ reasoning_effort: "high" }, "think", "high", GPT],
     [{}, "think", undefined, GPT],
     [{ response_format: { type: "json_object" } }, "format", "json"],
     [{ response_format: { type: "json_schema", json_schema } }, "format", schema],
+    [{ tools: toolsWith(true), tool_choice: "auto" }, "tools", toolsWith({})],
   ] as const)
     it(`has ${field} for ${JSON.stringify([fields, model])}`, async (t) =>
       assert.deepEqual((await askedFor(t, fields, model)).body[field], sent));
