@@ -14,7 +14,7 @@ import type { Dialect, ProviderRequest } from "../providers/dialect.ts";
 import { isLarge, MAX_REPLY_VALUES, parseText, type JsonBounds } from "../schema/large-json.ts";
 import { parseJson } from "../schema/untrusted-json.ts";
 import { runInTurns, runSync, waitForTurn, type Steps } from "../turns.ts";
-import { consume, readAll } from "../upstream/body.ts";
+import { bodyText, consume, readAll } from "../upstream/body.ts";
 import type { UpstreamBody, UpstreamResponse } from "../upstream/transport.ts";
 import {
   boundedParts,
@@ -179,7 +179,7 @@ function send(
     method: "POST",
     redirect: "manual",
     headers,
-    body: guarded(reportBug, () => JSON.stringify(fields), PERMANENT),
+    body: guarded(reportBug, () => bodyText(fields), PERMANENT),
     cancel,
     connectMs: provider.timeouts.connect_ms,
     sent() {

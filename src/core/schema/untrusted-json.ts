@@ -23,8 +23,7 @@ export const asCount = (value: unknown): number | undefined =>
  * may be absurdly large: the meter rejects implausible figures.
  */
 export function asTokenCount(value: unknown): number | undefined {
-  const isDigits = typeof value === "string" && /^\d{1,30}$/.test(value);
-  const count = isDigits ? Number(value) : value;
+  const count = typeof value === "string" && /^\d{1,30}$/.test(value) ? Number(value) : value;
   return typeof count === "number" && Number.isInteger(count) && count >= 0 ? count : undefined;
 }
 

@@ -1,7 +1,17 @@
-// Reads the body of a provider's response, piece by piece or as a whole.
+// Writes the body of a request to a provider, and reads the body of its response, piece by piece or
+// as a whole.
 import { addPiece } from "../pieces.ts";
 import { waitForTurn } from "../turns.ts";
 import type { TakePiece, UpstreamBody } from "./transport.ts";
+
+/** Half of a character as JSON.stringify writes it: an escape whose backslash is not escaped. */
+const HALF = /\\ud[89a-f]..(?<=(?<!\\)(?:\\\\)*\\u....)/g;
+
+/**
+ * The JSON text of a request. Halves of characters, which clients leave where they cut a text, are
+ * replaced by U+FFFD: Anthropic, DeepSeek, vLLM and others refuse the whole request for one.
+ */
+export const bodyText = (fields: object): string => JSON.stringify(fields).replace(HALF, "\ufffd");
 
 /**
  * The milliseconds that the pieces of all bodies together may take in one turn of the event loop,

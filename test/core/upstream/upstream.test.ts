@@ -77,6 +77,19 @@ describe("a call", () => {
     },
   );
 
+  it("has no half of a character, which many providers refuse, but texts that look like one", async (t) => {
+    const { chat, provider } = await startWith(t, { m: speak("Hi.") });
+    for (const [content, sent = content] of [
+      ["cut \ud83d", "cut \ufffd"],
+      ["\ude00 \ud83d\ud83d\ude00\\\\\ud83d", "\ufffd \ufffd\ud83d\ude00\\\\\ufffd"],
+      ["whole \ud83d\ude00"],
+      ["an escape: \\ud83d, \\\\ud83d"],
+    ] as const) {
+      await chat({ model: "m", messages: user(content) });
+      assert.deepEqual(provider.asked.at(-1)!.body["messages"], user(sent));
+    }
+  });
+
   it("has the configured user agent only", async (t) => {
     const headers = { "User-Agent": "agent/1" };
     const { provider } = await answered(t, speak("Hi."), { providers: { lab: { headers } } });

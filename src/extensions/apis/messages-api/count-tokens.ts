@@ -16,7 +16,7 @@ import type { ProviderRequest } from "../../../core/providers/dialect.ts";
 import type { Model } from "../../../core/routing/model.ts";
 import { asCount, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { waitForTurn } from "../../../core/turns.ts";
-import { readAll } from "../../../core/upstream/body.ts";
+import { bodyText, readAll } from "../../../core/upstream/body.ts";
 import { readCountRequest } from "../messages-input/index.ts";
 import { REQUEST_ID_HEADER } from "./errors.ts";
 
@@ -58,7 +58,7 @@ async function providersCount(
     method: "POST",
     redirect: "manual",
     headers: { Accept: "application/json", ...provider.headers, ...reply.headers },
-    body: JSON.stringify(body),
+    body: bodyText(body),
     cancel,
     connectMs: provider.timeouts.connect_ms,
     sent: () => undefined,
