@@ -537,11 +537,9 @@ describe("hostile bodies", () => {
   });
 
   it("all kinds of text reach the provider unchanged, after one BOM too", async () => {
-    // A text may contain any number of brackets, commas and colons.
-    for (const content of [
-      '\u0000\u001f\ufeff€𝄞👩‍👩‍👧\u2028\\"\ud800',
-      '"[{,:"a":\\'.repeat(500_000),
-    ]) {
+    // Except halves of characters: ../upstream/upstream.test.ts. A text may contain any number of
+    // brackets, commas and colons.
+    for (const content of ['\u0000\u001f\ufeff€𝄞👩‍👩‍👧\u2028\\"', '"[{,:"a":\\'.repeat(500_000)]) {
       asked.length = 0;
       const request = JSON.stringify({ ...REQUEST, messages: user(content) });
       assert.equal((await post(gw, `\ufeff${request}`)).status, 200);
