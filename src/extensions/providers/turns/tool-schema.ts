@@ -111,12 +111,13 @@ function withItems(node: unknown): unknown {
   return { ...Object.fromEntries(members), ...(isBareArray(node) && { items: {} }) };
 }
 
-/** Whether a schema stands at a place, several, or something else. */
-type Place = "schema" | "schemas" | "other";
+/** What stands at a place: a schema, several, data in which nothing is one, or something else. */
+type Place = "schema" | "schemas" | "data" | "other";
 
 const PLACES = new Map<string, Place>([
   ["items", "schema"],
   ...["properties", "anyOf", "oneOf", "allOf"].map((name) => [name, "schemas"] as const),
+  ...["enum", "const", "default", "examples"].map((name) => [name, "data"] as const),
 ]);
 
 /**
@@ -130,7 +131,7 @@ const hasTrue = (part: object): boolean => Object.values(part).includes(true);
 
 function withObjects(node: unknown, place: Place): unknown {
   if (node === true && place === "schema") return {};
-  if (typeof node !== "object" || node === null) return node;
+  if (typeof node !== "object" || node === null || place === "data") return node;
   const placeOf = (name: string) =>
     place === "schemas" ? "schema" : (PLACES.get(name) ?? "other");
   if (Array.isArray(node)) return node.map((each) => withObjects(each, placeOf("")));

@@ -1027,6 +1027,7 @@ describe("tools", () => {
         any,
         list: { type: "array", items: any, uniqueItems: true },
         deep: { type: "object", properties: { items: { anyOf: [any, SCHEMA] } }, nullable: true },
+        default: { default: { items: true }, examples: [{ properties: { a: true } }], items: any },
       },
       additionalProperties: true,
     });
