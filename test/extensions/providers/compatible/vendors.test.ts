@@ -973,6 +973,7 @@ describe("tools", () => {
     for (const [vendor, upstream_model, strict, expected] of [
       ["openai", "gpt-5.6", undefined, flat],
       ["openai", "o3", false, flat],
+      ["openai", "ft:gpt-4.1:org::id", undefined, flat],
       ["openrouter", "openai/gpt-5.6", undefined, flat],
       ["openai", "gpt-5.6", true, parameters],
       ["deepseek", "deepseek-v4-flash", undefined, parameters],
