@@ -87,12 +87,14 @@ function withoutUnportable(node: unknown): unknown {
 }
 
 /**
- * The same for OpenAI's models, which also refuse a top without `properties` and arrays without
- * `items`. Those that are added allow everything, as their absence does.
+ * The same for OpenAI's models, which also refuse alternatives at the top, a top without
+ * `properties`, and arrays without `items`. Those that are added allow everything, as their absence
+ * does. A reference at the top, as zod-to-json-schema writes it, becomes what it refers to.
  */
 export function openaiSchema(schema: ToolSchema): ToolSchema {
   if (!schema) return schema;
-  const object = objectSchema(schema);
+  const { $ref, ...own } = schema;
+  const object = objectSchema({ ...asObject(resolved($ref, schema)), ...own });
   object["properties"] ??= {};
   const isRefused = hasPart(object, (part) => hasUnportable(part) || isBareArray(part));
   return isRefused ? portableSchema(asObject(withItems(object))) : object;

@@ -943,6 +943,10 @@ describe("tools", () => {
       [{}, { type: "object", properties: {} }],
       [{ type: "object" }, { type: "object", properties: {} }],
       [withX(typed), withX(typed)],
+      [
+        { $ref: "#/definitions/f", definitions: { f: withX(text) } },
+        { ...withX(text), definitions: { f: withX(text) } },
+      ],
       [withX(array), withX({ ...array, items })],
       [
         withX({ anyOf: [pair, { type: "array", items: array }] }),
