@@ -91,7 +91,7 @@ const UPGRADE = { Upgrade: "HTTP/1.1", Connection: "Upgrade" };
 
 /**
  * Throws the 426 for a WebSocket handshake. Clients that try a WebSocket first, such as Codex, then
- * continue over HTTP. Not by Upgrade: nginx and Apache pass on only the handshake's other headers.
+ * continue over HTTP. The test is not for Upgrade, because nginx and Apache do not pass it on.
  */
 function refuseWebSockets({ req: { method, url = "", headers } }: Exchange): void {
   const isHandshake = method === "GET" && headers["sec-websocket-key"] !== undefined;

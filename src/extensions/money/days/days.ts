@@ -129,14 +129,16 @@ export function createDays(path: string): Days {
     of: (day) => all().find(({ closed }) => closed.day === day),
     async append(text) {
       const before = all();
-      if (knownSize > knownBytes) await truncate(path, knownBytes);
+      const beginning = knownBytes;
+      if (knownSize > beginning) await truncate(path, beginning);
       const options = { mode: 0o600, flush: true };
       await appendFile(path, `${text}\n`, options).catch((error: Error) => {
         throw writeError(error, path);
       });
-      // Not read again: with a clock that was years behind, thousands of days close at once.
+      // Not read again: with a clock that was years behind, thousands of days close at once. all()
+      // may have read the new line already, while it was flushed.
       known = [...before, parse(text, before.length)];
-      knownBytes += Buffer.byteLength(text) + 1;
+      knownBytes = beginning + Buffer.byteLength(text) + 1;
       knownSize = knownBytes;
       await syncToDisk(dirname(path));
     },

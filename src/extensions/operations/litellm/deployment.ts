@@ -50,7 +50,7 @@ const CACHE_PRICES = ["cache_read_input_token_cost", "cache_creation_input_token
 const SIZES = ["max_input_tokens", "max_output_tokens", "max_tokens"];
 const CHAT_MODES = ["chat", "responses"];
 /** Models of other modes, which LiteLLM knows without `mode`. */
-const NO_CHAT = /embed|rerank|whisper|dall-e|gpt-image|imagen-|[/-]tts/;
+const NO_CHAT = /embed|rerank|whisper|dall-e|gpt-image|imagen-|[/-]tts/i;
 
 /** A model at its vendor. */
 interface Endpoint {

@@ -1,14 +1,14 @@
 // The fields of a LiteLLM configuration that gateway.json cannot have: their paths, and the
 // reasons, which name what this gateway has instead.
 import { isObject } from "../../../core/schema/checker.ts";
-import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
 /** An object of the file. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** A number, or NaN. Accepts text, because some YAML parsers read 1e-06 as text. */
 export const toNumber = (value: unknown): number =>
-  typeof value === "number" || typeof value === "string" ? Number(value) : Number.NaN;
+  typeof value === "number" || asString(value)?.trim() ? Number(value) : Number.NaN;
 
 /** A field that was not carried over. Its value is not here: it may be a secret. */
 export interface LeftOut {

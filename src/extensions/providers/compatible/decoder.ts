@@ -121,13 +121,20 @@ export function splitLogprobs(
 ) {
   if (reasoning === "" || !Array.isArray(content) || Array.isArray(reasoning_content))
     return { reasoning: reasoning_content, text: content };
-  const last = tokenLogprob(content.at(-1)).token;
+  const bytes = Buffer.from(text);
+  const last = bytesOf(content.at(-1));
+  const isEnd = text !== "" && !bytes.subarray(-last.length).equals(last);
   let first = content.length;
-  let missing = Buffer.byteLength(text === "" || text.endsWith(last) ? text : text + last);
+  let missing = bytes.length + (isEnd ? last.length : 0);
   while (first > 0 && missing > 0) {
     first -= 1;
-    const { token, bytes } = tokenLogprob(content[first]);
-    missing -= bytes?.length ?? Buffer.byteLength(token);
+    missing -= bytesOf(content[first]).length;
   }
   return { reasoning: content.slice(0, first), text: content.slice(first) };
+}
+
+/** The bytes of a listed token, which may be a part of a character. */
+function bytesOf(listed: unknown): Buffer {
+  const { token, bytes } = tokenLogprob(listed);
+  return bytes ? Buffer.from(bytes) : Buffer.from(token);
 }

@@ -4,7 +4,8 @@
 import type { Part } from "../../../core/openai/parts.ts";
 import type { Message } from "../../../core/openai/request.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
-import { asArray, asObject, asString, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { asArray, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
+import { withStatedIds } from "../provider-words/index.ts";
 import { modelStore, type SignatureStore } from "../turns/index.ts";
 
 type Json = Record<string, unknown>;
@@ -17,12 +18,14 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
   ...dialect,
   request(chat, target) {
     const request = dialect.request(chat, target);
-    if (!chat.messages.some(hasCalls)) return request;
+    // The dialect may have replaced the provider's ids, by which the details are kept.
+    const ids = withStatedIds(chat.messages).flatMap(idsIn);
+    if (ids.length === 0) return request;
     const body = asObject(request.body);
     const find = createFinder(modelStore(signatures, target.upstreamModel));
     // If not all details fit, the latest are sent.
     const latestFirst = asArray(body["messages"]).toReversed();
-    const messages = latestFirst.map((message) => withKept(asObject(message), find)).reverse();
+    const messages = latestFirst.map((message) => withKept(asObject(message), ids, find)).reverse();
     return { ...request, body: { ...body, messages } };
   },
   decoder(target, native) {
@@ -42,8 +45,8 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
   },
 });
 
-const hasCalls = (message: Message): boolean =>
-  message.role === "assistant" && message.tool_calls.length > 0;
+const idsIn = (message: Message): readonly string[] =>
+  message.role === "assistant" ? message.tool_calls.map(({ id }) => id) : [];
 
 /** Whether a choice may have details. Most choices have none. */
 function hasDetails(choice: unknown): boolean {
@@ -64,11 +67,11 @@ function createFinder(signatures: SignatureStore) {
   };
 }
 
-/** Adds the kept details of its calls to a message. */
-function withKept(message: Json, find: (id: string) => Json): Json {
+/** Adds the kept details of its calls, whose ids are the last of `ids`, to a message. */
+function withKept(message: Json, ids: string[], find: (id: string) => Json): Json {
   const { tool_calls } = message;
-  if (!Array.isArray(tool_calls)) return message;
-  const kept = tool_calls.map((call) => find(asString(asObject(call)["id"]) ?? ""));
+  if (!Array.isArray(tool_calls) || tool_calls.length === 0) return message;
+  const kept = ids.splice(-tool_calls.length).map(find);
   const reasoning_details = kept.map((details) => details["reasoning_details"]).find(Boolean);
   const calls = tool_calls.map((call, at) => {
     const { extra_content } = kept[at]!;

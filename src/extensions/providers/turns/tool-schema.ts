@@ -87,12 +87,14 @@ function withoutUnportable(node: unknown): unknown {
 }
 
 /**
- * The same for OpenAI's models, which also refuse a top without `properties` and arrays without
- * `items`. Those that are added allow everything, as their absence does.
+ * The same for OpenAI's models, which also refuse alternatives at the top, a top without
+ * `properties`, and arrays without `items`. Those that are added allow everything, as their absence
+ * does. A reference at the top, as zod-to-json-schema writes it, becomes what it refers to.
  */
 export function openaiSchema(schema: ToolSchema): ToolSchema {
   if (!schema) return schema;
-  const object = objectSchema(schema);
+  const { $ref, ...own } = schema;
+  const object = objectSchema({ ...asObject(resolved($ref, schema)), ...own });
   object["properties"] ??= {};
   const isRefused = hasPart(object, (part) => hasUnportable(part) || isBareArray(part));
   return isRefused ? portableSchema(asObject(withItems(object))) : object;
@@ -111,12 +113,13 @@ function withItems(node: unknown): unknown {
   return { ...Object.fromEntries(members), ...(isBareArray(node) && { items: {} }) };
 }
 
-/** Whether a schema stands at a place, several, or something else. */
-type Place = "schema" | "schemas" | "other";
+/** What stands at a place: a schema, several, data in which nothing is one, or something else. */
+type Place = "schema" | "schemas" | "data" | "other";
 
 const PLACES = new Map<string, Place>([
   ["items", "schema"],
   ...["properties", "anyOf", "oneOf", "allOf"].map((name) => [name, "schemas"] as const),
+  ...["enum", "const", "default", "examples"].map((name) => [name, "data"] as const),
 ]);
 
 /**
@@ -130,7 +133,7 @@ const hasTrue = (part: object): boolean => Object.values(part).includes(true);
 
 function withObjects(node: unknown, place: Place): unknown {
   if (node === true && place === "schema") return {};
-  if (typeof node !== "object" || node === null) return node;
+  if (typeof node !== "object" || node === null || place === "data") return node;
   const placeOf = (name: string) =>
     place === "schemas" ? "schema" : (PLACES.get(name) ?? "other");
   if (Array.isArray(node)) return node.map((each) => withObjects(each, placeOf("")));

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { readFileSync, rmSync, symlinkSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
 import { BooksFault, createDays } from "../../../../src/extensions/money/days/index.ts";
 import { replaceFile } from "../../../../src/extensions/scale/data-files/index.ts";
 import { linesOf, openLine, settleLine, spendId, usageFile } from "../../../support/books.ts";
@@ -127,6 +128,22 @@ it("reads closed days once, however many close at once", async () => {
   await days.append(JSON.stringify({ ...first!.closed, day: "2026-02-01", number: 2 }));
   assert.equal(days.all()[0], first, "the same object: its line was not parsed again");
   assert.deepEqual(days.all(), createDays(path).all());
+});
+
+it("reads a closed day while it is still written", async () => {
+  const at = createScene({ recovers: false });
+  at.write(A, ...request(1, NOON));
+  await at.passUntil(NEXT_NOON);
+  const days = createDays(`${at.dir}/days.jsonl`);
+  const [first] = days.all();
+  const line = JSON.stringify({ ...first!.closed, day: "2026-02-01", number: 2 });
+  const appended = days.append(line);
+  while (days.all().length === 1) await turn();
+  await appended;
+  assert.deepEqual(
+    days.all().map(({ text }) => text),
+    [first!.text, line],
+  );
 });
 
 describe("invalid lines of the spend log", () => {

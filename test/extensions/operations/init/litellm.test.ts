@@ -234,6 +234,10 @@ describe("single fields of a LiteLLM configuration", () => {
         chat("express", { model: "gemini/g", api_base: "https://h/v1/publishers/google" }),
         chat("flash", { model: "gemini-2.5-flash" }),
         chat("vectors", { model: "openai/text-embedding-3-small" }),
+        chat("open vectors", {
+          model: "hosted_vllm/Qwen/Qwen3-Embedding-8B",
+          api_base: "http://h",
+        }),
       ],
     });
     assert.deepEqual(Object.keys(config.models), ["one"]);
@@ -255,6 +259,7 @@ describe("single fields of a LiteLLM configuration", () => {
       },
       { path: "model_list[9]", reason: 'the manual\'s page "vertex" has such a provider' },
       { path: "model_list[10]", reason: "this gateway serves chat only" },
+      { path: "model_list[11]", reason: "this gateway serves chat only" },
     ]);
   });
 
@@ -321,6 +326,7 @@ describe("single fields of a LiteLLM configuration", () => {
     for (const router_settings of [
       { allowed_fails: "two", cooldown_time: -1, num_retries: 11 },
       { allowed_fails: 0.5, cooldown_time: true, num_retries: 0.5 },
+      { allowed_fails: "", cooldown_time: " ", num_retries: "" },
     ]) {
       const more = { router_settings, litellm_settings: [] };
       const made = await convert(one({ model: "openai/x", ...price }, {}, more));

@@ -197,6 +197,18 @@ describe("log probabilities", () => {
     }
   });
 
+  it("show none of the reasoning's if the last token is a part of a character, or has no bytes", () => {
+    const end = { token: "<|im_end|>", logprob: -1, bytes: [] };
+    const halves = [
+      { token: "\\xf0\\x9f", logprob: -1, bytes: [0xf0, 0x9f] },
+      { token: "\\x98\\x80", logprob: -1, bytes: [0x98, 0x80] },
+    ];
+    for (const written of [halves, [...halves, end]]) {
+      const { text } = splitLogprobs({ content: [...tokens, ...written] }, "Hm.Ök", "\u{1f600}");
+      assert.deepEqual(text, written);
+    }
+  });
+
   it("of a whole reply are split in the same way between thinking and text", () => {
     const message = { reasoning: "Hm.", content: "Ök" };
     const parts = decoderWith().push(choice({ message, logprobs: { content: tokens } }, "stop"));

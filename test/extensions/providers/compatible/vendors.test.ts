@@ -943,6 +943,10 @@ describe("tools", () => {
       [{}, { type: "object", properties: {} }],
       [{ type: "object" }, { type: "object", properties: {} }],
       [withX(typed), withX(typed)],
+      [
+        { $ref: "#/definitions/f", definitions: { f: withX(text) } },
+        { ...withX(text), definitions: { f: withX(text) } },
+      ],
       [withX(array), withX({ ...array, items })],
       [
         withX({ anyOf: [pair, { type: "array", items: array }] }),
@@ -973,6 +977,7 @@ describe("tools", () => {
     for (const [vendor, upstream_model, strict, expected] of [
       ["openai", "gpt-5.6", undefined, flat],
       ["openai", "o3", false, flat],
+      ["openai", "ft:gpt-4.1:org::id", undefined, flat],
       ["openrouter", "openai/gpt-5.6", undefined, flat],
       ["openai", "gpt-5.6", true, parameters],
       ["deepseek", "deepseek-v4-flash", undefined, parameters],
@@ -1027,6 +1032,7 @@ describe("tools", () => {
         any,
         list: { type: "array", items: any, uniqueItems: true },
         deep: { type: "object", properties: { items: { anyOf: [any, SCHEMA] } }, nullable: true },
+        default: { default: { items: true }, examples: [{ properties: { a: true } }], items: any },
       },
       additionalProperties: true,
     });

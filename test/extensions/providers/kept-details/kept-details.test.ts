@@ -26,12 +26,12 @@ const tool_calls = ["a", "b"].map((id, index) => ({ index, ...callOf(id) }));
 const CALLED = delta({ tool_calls }, "tool_calls");
 
 /** What the provider gets back with the calls of a reply that it streamed in these events. */
-function back(events: readonly object[], ids = ["a", "b"]): Json {
+function back(events: readonly object[], ids = ["a", "b"], target = TARGET): Json {
   const dialect: Dialect = keepingDetails(compatibleDialect, createSignatureStore());
-  const decoder = dialect.decoder(TARGET);
+  const decoder = dialect.decoder(target);
   for (const event of events) decoder.push(event);
   const messages = [{ role: "user", content: "hi" }, ...calledOf(...ids)];
-  return askedBy(dialect, { messages }, TARGET).body["messages"][1];
+  return askedBy(dialect, { messages }, target).body["messages"][1];
 }
 
 it("the reasoning details before the calls, reassembled", () => {
@@ -44,6 +44,13 @@ it("the reasoning details before the calls, reassembled", () => {
   ]);
   const whole = text({ text: "Hmm.", signature: "sig" });
   assert.deepEqual(message["reasoning_details"], [whole, encrypted("abc", { index: 1 })]);
+});
+
+it("the details before calls that get other ids, as Mistral demands", () => {
+  const target = targetOf({ vendor: "openrouter", alternates: true }, { reasoning: true });
+  const message = back([reasoned(encrypted("abc")), CALLED], ["a", "b"], target);
+  assert.notEqual(message["tool_calls"][0].id, "a");
+  assert.deepEqual(message["reasoning_details"], [encrypted("abc")]);
 });
 
 it("the details of a whole reply, unchanged", () => {
