@@ -88,7 +88,7 @@ const edited =
       return;
     }
     res.write(changed.text);
-    setTimeout(() => res.end(), lateMs);
+    setTimeout(() => res.end(), lateMs).unref();
   };
 
 /** Starts the proxy. `right`: the correct gateway's address. `provider`: that of its provider. */

@@ -39,8 +39,11 @@ const knocks = (model?: string, path = ""): kit.Own => ({
 });
 const twice: kit.Own = { twice: true };
 const holds: kit.Own = { holds: true };
-/** Answers /healthz later than the checks wait, like a process whose event loop is busy. */
-const stalled: kit.Own = { when: kit.isHealth, answer: (answer) => answer, lateMs: 3_000 };
+/**
+ * Answers /healthz much later than the checks wait, like a process whose event loop is busy. The
+ * checks wait longer if the costly requests, which are made in the same process, block it.
+ */
+const stalled: kit.Own = { when: kit.isHealth, answer: (answer) => answer, lateMs: 30_000 };
 const prompt = (content: string) => ({ messages: [{ role: "user", content }] });
 /** Refuses requests, like a gateway that has closed the model to all clients. */
 const closed: kit.Own = { when: kit.says("Say something."), answer: kit.status(503) };
