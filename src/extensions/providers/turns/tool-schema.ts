@@ -97,7 +97,7 @@ export function openaiSchema(schema: ToolSchema): ToolSchema {
   const object = objectSchema({ ...asObject(resolved($ref, schema)), ...own });
   object["properties"] ??= {};
   const isRefused = hasPart(object, (part) => hasUnportable(part) || isBareArray(part));
-  return isRefused ? portableSchema(asObject(withItems(object))) : object;
+  return isRefused ? portableSchema(asObject(rewritten(object, withItems))) : object;
 }
 
 function isBareArray(part: object): boolean {
@@ -106,39 +106,43 @@ function isBareArray(part: object): boolean {
   return type === "array" || (Array.isArray(type) && type.includes("array"));
 }
 
-function withItems(node: unknown): unknown {
-  if (Array.isArray(node)) return node.map(withItems);
-  if (typeof node !== "object" || node === null) return node;
-  const members = Object.entries(node).map(([name, value]) => [name, withItems(value)]);
-  return { ...Object.fromEntries(members), ...(isBareArray(node) && { items: {} }) };
-}
-
-/** What stands at a place: a schema, several, data in which nothing is one, or something else. */
-type Place = "schema" | "schemas" | "data" | "other";
-
-const PLACES = new Map<string, Place>([
-  ["items", "schema"],
-  ...["properties", "anyOf", "oneOf", "allOf"].map((name) => [name, "schemas"] as const),
-  ...["enum", "const", "default", "examples"].map((name) => [name, "data"] as const),
-]);
+const withItems = (node: unknown): unknown =>
+  isBareArray(asObject(node)) ? { ...asObject(node), items: {} } : node;
 
 /**
  * The schema with `{}` for each `true` in the place of a schema, which means the same. MCP servers
  * in Rust write `true`, and llama.cpp and Ollama refuse the whole request for it.
  */
 export const withObjectSchemas = (schema: ToolSchema): ToolSchema =>
-  hasPart(schema, hasTrue) ? asObject(withObjects(schema, "schema")) : schema;
+  hasPart(schema, hasTrue) ? asObject(rewritten(schema, withObject)) : schema;
 
 const hasTrue = (part: object): boolean => Object.values(part).includes(true);
 
-function withObjects(node: unknown, place: Place): unknown {
-  if (node === true && place === "schema") return {};
-  if (typeof node !== "object" || node === null || place === "data") return node;
-  const placeOf = (name: string) =>
-    place === "schemas" ? "schema" : (PLACES.get(name) ?? "other");
-  if (Array.isArray(node)) return node.map((each) => withObjects(each, placeOf("")));
-  const entries = Object.entries(node);
-  return Object.fromEntries(
-    entries.map(([name, part]) => [name, withObjects(part, placeOf(name))]),
-  );
+const withObject = (node: unknown, place: Place): unknown =>
+  node === true && place === "schema" ? {} : node;
+
+/** What stands at a place: a schema, several, data in which nothing is one, or something else. */
+type Place = "schema" | "schemas" | "data" | "other";
+
+const PLACES = new Map<string, Place>([
+  ["items", "schema"],
+  ...["properties", "$defs", "definitions", "prefixItems", "anyOf", "oneOf", "allOf"].map(
+    (name) => [name, "schemas"] as const,
+  ),
+  ...["enum", "const", "default", "examples"].map((name) => [name, "data"] as const),
+]);
+
+/** A schema in which `rewrite` has replaced every part, from the outside in, but for data. */
+function rewritten(
+  node: unknown,
+  rewrite: (node: unknown, place: Place) => unknown,
+  place: Place = "schema",
+): unknown {
+  if (place === "data") return node;
+  const here = rewrite(node, place);
+  if (typeof here !== "object" || here === null) return here;
+  const within = (part: unknown, name = "") =>
+    rewritten(part, rewrite, place === "schemas" ? "schema" : (PLACES.get(name) ?? "other"));
+  if (Array.isArray(here)) return here.map((part) => within(part));
+  return Object.fromEntries(Object.entries(here).map(([name, part]) => [name, within(part, name)]));
 }

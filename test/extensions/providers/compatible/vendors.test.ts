@@ -949,6 +949,10 @@ describe("tools", () => {
       ],
       [withX(array), withX({ ...array, items })],
       [
+        withX({ properties: { default: array }, default: array, enum: [array] }),
+        withX({ properties: { default: { ...array, items } }, default: array, enum: [array] }),
+      ],
+      [
         withX({ anyOf: [pair, { type: "array", items: array }] }),
         withX({
           anyOf: [
@@ -1032,9 +1036,11 @@ describe("tools", () => {
         any,
         list: { type: "array", items: any, uniqueItems: true },
         deep: { type: "object", properties: { items: { anyOf: [any, SCHEMA] } }, nullable: true },
+        pair: { type: "array", prefixItems: [any, SCHEMA], items: false },
         default: { default: { items: true }, examples: [{ properties: { a: true } }], items: any },
       },
       additionalProperties: true,
+      $defs: { any, properties: { type: "array", items: any, uniqueItems: true } },
     });
     const function_ = { name: "f", parameters: parametersWith(true) };
     const tools = [{ type: "function", function: function_ }];
