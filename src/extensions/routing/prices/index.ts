@@ -180,8 +180,8 @@ const withTierListener = (dialect: Dialect, onTier: (tier: string) => void): Dia
 });
 
 /**
- * OpenAI states the tier of a reply beside its choices, as Converse does, or in the response that an
- * event contains; Anthropic, which also has a speed, and Gemini in the usage.
+ * OpenAI states the tier of a reply beside its choices, as Converse does, or in the response that
+ * an event contains; Anthropic, which also has a speed, and Gemini in the usage.
  */
 function statedTier(json: unknown): string | undefined {
   const { response = json } = asObject(json);
