@@ -30,7 +30,7 @@ export function createResponsesDecoder(signatures: SignatureStore): Decoder {
     throwErrorIn(response);
     const output = items.hasRead() ? [] : asArray(response["output"]).map(asObject);
     const parts = output.flatMap(items.end);
-    return [...parts, ...finishOf(response, items.hasCalls())];
+    return [...parts, ...finishOf(response)];
   }
 
   function push(json: unknown): Part[] {
@@ -55,8 +55,8 @@ export function createResponsesDecoder(signatures: SignatureStore): Decoder {
 }
 
 /** Throws a ProviderError if the generation broke off. */
-function finishOf({ status = "completed", incomplete_details }: Json, hasCalls: boolean): Part[] {
-  if (status === "completed") return finishPart(hasCalls ? "tool_calls" : "stop");
+function finishOf({ status = "completed", incomplete_details }: Json): Part[] {
+  if (status === "completed") return finishPart("stop");
   if (status !== "incomplete")
     throw new ProviderError("upstream_error", "the provider gave up: the reply is not completed");
   const reason = asObject(incomplete_details)["reason"];
@@ -153,7 +153,6 @@ function createItemReader(signatures: SignatureStore) {
   };
 
   return {
-    hasCalls: () => calls.size > 0,
     /** Whether any item had something to read. */
     hasRead: () => hasRead,
     /** The parts of the beginning of an item, which has no content yet. */

@@ -256,13 +256,17 @@ describe("a reply of the Responses API is the same whole and streamed", () => {
       "the thoughts of an open model, beside items of unknown types",
       [
         { type: "reasoning", content: [{ type: "reasoning_text", text: "Hm." }], summary: [] },
-        { type: "web_search_call", status: "completed" },
+        { type: "compaction", encrypted_content: "gAAA", content: [{ text: "?" }] },
         saying("Hello."),
       ],
       [
         piece("reasoning_text.delta", 0, { delta: "Hm." }),
-        item("added", 1, { type: "web_search_call" }),
-        item("done", 1, { type: "web_search_call", status: "completed" }),
+        item("added", 1, { type: "compaction" }),
+        item("done", 1, {
+          type: "compaction",
+          encrypted_content: "gAAA",
+          content: [{ text: "?" }],
+        }),
         piece("output_text.delta", 2, { delta: "Hello." }),
       ],
       { text: "Hello.", reasoning: "Hm.", calls: [], finish: "stop" },
@@ -297,6 +301,40 @@ describe("a reply of the Responses API is the same whole and streamed", () => {
       assert.deepEqual(found, { ...reply, usage: USAGE });
     });
 
+  it("is over with the last event, whose items may be counted otherwise", () => {
+    const decoder = dialect().decoder(THINKER);
+    const text = piece("output_text.delta", 1, { delta: "Hi." });
+    assert.deepEqual(decoder.push(text), [{ type: "text", text: "Hi." }]);
+    const stray = piece("function_call_arguments.delta", 5, { delta: "{}" });
+    assert.deepEqual([decoder.push(stray), decoder.ended!()], [[], false]);
+    const types = decoder.push(ended([saying("Hi.")])).map(({ type }) => type);
+    assert.deepEqual([types, decoder.ended!()], [["finish", "usage"], true]);
+  });
+
+  it("arguments come in the pieces that the provider sent, and once", () => {
+    const { push } = dialect().decoder(PLAIN);
+    const events = [
+      item("added", 0, { ...CALL, arguments: "" }),
+      piece("function_call_arguments.delta", 0, { delta: '{"a"' }),
+      piece("function_call_arguments.delta", 0, { delta: ":1}" }),
+      item("done", 0, CALL),
+    ];
+    const texts = events.flatMap(push).map((part) => "text" in part && part.text);
+    assert.deepEqual(texts, [false, '{"a"', ":1}"]);
+  });
+
+  for (const [usage, reported] of [
+    [{ input_tokens: 5 }, { prompt: 5, completion: undefined, cacheHit: 0, reasoning: 0 }],
+    [{ output_tokens: 6 }, { prompt: undefined, completion: 6, cacheHit: 0, reasoning: 0 }],
+    [{ total_tokens: 7 }, undefined],
+    [null, undefined],
+  ] as const)
+    it(`usage that is ${JSON.stringify(usage)}`, () => {
+      const parts = dialect().decoder(PLAIN).push(whole([], { usage }));
+      const found = parts.flatMap((part) => (part.type === "usage" ? part.usage : []));
+      assert.deepEqual(found, reported ? [reported] : []);
+    });
+
   it("log probabilities", () => {
     const logprobs = [{ token: "Hi", logprob: -0.5, bytes: [72, 105], top_logprobs: [] }];
     const { push } = dialect().decoder(PLAIN);
@@ -321,6 +359,7 @@ describe("a reply of the Responses API that fails", () => {
     ["a server's error", failed({ code: "server_error", message: "Oops." }), "upstream_error"],
     ["no reason", failed(null), "upstream_error"],
     ["another state", failed(null, "cancelled"), "upstream_error"],
+    ["a call without a name", item("added", 0, { ...CALL, name: "" }), "upstream_error"],
     [
       "an event of its own",
       { type: "error", code: "server_error", message: "Oops." },
@@ -331,7 +370,7 @@ describe("a reply of the Responses API that fails", () => {
       const { push } = dialect().decoder(THINKER);
       const error = errorOf(() => push(event));
       assert.equal(error.code, code);
-      if (event.type !== "error") assert.equal(error.usage?.prompt, 20);
+      if ("response" in event) assert.equal(error.usage?.prompt, 20);
     });
 
   it("ends no stream without the last event, and not by an event of an unknown form", async (t) => {
@@ -378,15 +417,29 @@ describe("sealed reasoning", () => {
     assert.deepEqual(typesOf(askedOf(other)), without);
   });
 
-  it("stays here if the provider did not seal it, or if it is too long", () => {
-    const store = createSignatureStore();
-    for (const encrypted_content of [undefined, "x".repeat(4 * 1024 * 1024)])
+  const unsealed = { type: "reasoning", id: "rs_1", summary: [] };
+  for (const [what, before] of [
+    ["the provider did not seal it", unsealed],
+    ["it is too long", { ...THOUGHT, encrypted_content: "x".repeat(4 * 1024 * 1024) }],
+    ["it is no reasoning", { ...THOUGHT, type: "compaction" }],
+  ] as const)
+    it(`is not kept if ${what}`, () => {
+      const kept: string[] = [];
+      const store = { get: () => undefined, set: (id: string) => kept.push(id) };
       createResponsesDialect(store)
         .decoder(THINKER)
-        .push(whole([{ ...THOUGHT, encrypted_content }, CALL]));
-    const { input } = askedBy(createResponsesDialect(store), { messages: CONVERSATION }, THINKER)
-      .body as any;
-    assert.equal(typesOf(input).includes("rs_1"), false);
+        .push(whole([before, CALL]));
+      assert.deepEqual(kept, []);
+    });
+
+  it("goes back with an empty summary if it had none", () => {
+    const store = createSignatureStore();
+    const { summary: _, ...bare } = THOUGHT;
+    createResponsesDialect(store)
+      .decoder(THINKER)
+      .push(whole([bare, CALL]));
+    const { body } = askedBy(createResponsesDialect(store), { messages: CONVERSATION }, THINKER);
+    assert.deepEqual(body["input"][1], THOUGHT);
   });
 
   it("is left out of the next attempt if the provider cannot open it", async (t) => {
