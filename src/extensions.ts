@@ -177,6 +177,9 @@ export const extensions: readonly ExtensionEntry[] = [
   entry("converse", () => import("./extensions/providers/converse/index.ts"), {
     dialects: ["converse"],
   }),
+  entry("responses", () => import("./extensions/providers/responses/index.ts"), {
+    dialects: ["responses"],
+  }),
   entry("ollama", () => import("./extensions/providers/ollama/index.ts"), { dialects: ["ollama"] }),
   entry("demo", () => import("./extensions/providers/demo/index.ts"), {
     settings: ["providers.*.pace_ms"],

@@ -20,6 +20,7 @@ const PDF = "data:application/pdf;base64,JVBE";
 /** The tested providers, each with its dialect and further settings. */
 const PROVIDERS: Readonly<Record<string, readonly [dialect: string, settings?: object]>> = {
   openai: ["openai"],
+  items: ["responses"],
   anthropic: ["anthropic"],
   gemini: ["gemini"],
   bedrock: ["converse", { vendor: "bedrock", dialect: undefined, region: "r" }],
@@ -180,9 +181,9 @@ const withoutMarks = (json: unknown): string =>
 async function assertSame(provider: string, path: string, bodyOf: (turns: number) => Json) {
   let before: { readonly beginning: string; readonly rest: string } | undefined;
   for (let turns = 1; turns <= TURNS; turns += 1) {
-    const { messages, contents, ...others } = await ask(provider, path, bodyOf(turns));
+    const { messages, contents, input, ...others } = await ask(provider, path, bodyOf(turns));
     const rest = withoutMarks(others);
-    const beginning = withoutMarks(messages ?? contents).slice(0, -1); // without the final bracket
+    const beginning = withoutMarks(messages ?? contents ?? input).slice(0, -1); // without the final bracket
     if (before) {
       assert.equal(rest, before.rest);
       assert.equal(beginning.slice(0, before.beginning.length), before.beginning);

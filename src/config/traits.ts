@@ -98,6 +98,7 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
       "prompt_cache_retention",
       "safety_identifier",
       "name",
+      "phase",
       "metadata",
       "store",
     ),

@@ -35,6 +35,7 @@ describe("vendor presets", () => {
     const common = {
       dialect: literal(...formats.dialects.keys()),
       base_url: optional(nonEmpty),
+      needs_key: optional(boolean()),
       like: optional(literal(...Object.keys(vendorsJson))),
       traits: optional(traits),
       reasoning: optional(traits),
@@ -44,7 +45,6 @@ describe("vendor presets", () => {
         ...common,
         title: nonEmpty,
         note: nonEmpty,
-        needs_key: optional(boolean()),
         hosts: optional(texts),
         versioned: optional(traits),
         variants: optional(record(object(common, { strict: true }))),

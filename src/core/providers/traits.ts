@@ -81,8 +81,8 @@ export interface Traits {
    */
   readonly omit: readonly string[];
   /**
-   * The fields of ChatRequest.extras that are sent, and `name` if the names of messages are sent.
-   * Others are left out.
+   * The fields of ChatRequest.extras that are sent; `name` if the names of messages are, `phase` if
+   * the phases of replies in the Responses API are. Others are left out.
    */
   readonly takes: readonly string[];
   /** The header in which prompt_cache_key is sent, not in the body. Absent: there is none. */

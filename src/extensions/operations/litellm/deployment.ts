@@ -52,6 +52,11 @@ const CHAT_MODES = ["chat", "responses"];
 /** Models of other modes, which LiteLLM knows without `mode`. */
 const NO_CHAT = /embed|rerank|whisper|dall-e|gpt-image|imagen-|[/-]tts/i;
 
+/** Whether LiteLLM calls the Responses API for a model, which this gateway can at this vendor. */
+const isForResponses = (model: string, { mode }: Fields, vendor: string): boolean =>
+  (mode === "responses" || /(^|\/)responses\//.test(model)) &&
+  VENDOR_PRESETS.get(vendor)?.variants.has("responses") === true;
+
 /** A model at its vendor. */
 interface Endpoint {
   readonly vendor: string;
@@ -105,6 +110,7 @@ export function readDeployment(
     // Figures that init knows of the vendor's models; those of the file replace them.
     ...VENDOR_ROWS.get(vendor)?.models[upstream],
     ...settingsIn(info, abilities, vendor),
+    ...(isForResponses(model, info, vendor) && { dialect: "responses" }),
     // The vendor's prices of long prompts do not belong to another price.
     ...(price && { price, long_prompts: undefined }),
   };

@@ -48,6 +48,7 @@ const APPENDED_PATHS: Readonly<Record<string, RegExp>> = {
   anthropic: /\/v1(\/messages)?$/,
   gemini: /\/v1beta(\/models(\/[^/]+)?)?$/,
   ollama: /\/(v1|api|api\/chat)$/,
+  responses: /\/responses$/,
 };
 
 /** An address as `base_url` needs it: without the path that the gateway appends. */

@@ -180,11 +180,12 @@ const withTierListener = (dialect: Dialect, onTier: (tier: string) => void): Dia
 });
 
 /**
- * OpenAI states the tier of a reply beside its choices, as Converse does; Anthropic, which also has
- * a speed, and Gemini in the usage.
+ * OpenAI states the tier of a reply beside its choices, as Converse does, or in the response that
+ * an event contains; Anthropic, which also has a speed, and Gemini in the usage.
  */
 function statedTier(json: unknown): string | undefined {
-  const { service_tier, serviceTier, usage, message, usageMetadata } = asObject(json);
+  const { response = json } = asObject(json);
+  const { service_tier, serviceTier, usage, message, usageMetadata } = asObject(response);
   const ofAnthropic = asObject(usage ?? asObject(message)["usage"]);
   if (ofAnthropic["speed"] === "fast") return "fast";
   const ofGemini = asObject(usageMetadata)["serviceTier"];

@@ -67,6 +67,7 @@ describe("the file that init writes", () => {
     ["azure", "https://x.openai.azure.com/openai/v1", "https://x.openai.azure.com"],
     ["vllm", "http://127.0.0.1:9/v1/chat/completions", "http://127.0.0.1:9/v1"],
     ["deepseek", "https://proxy.example/v1", "https://proxy.example/v1"],
+    ["responses", "https://proxy.example/v1/responses", "https://proxy.example/v1"],
   ])
     it(`for ${vendor} at ${written} has the address to which the gateway appends its path`, async () => {
       const args = ["--vendor", vendor!, "--models", "m", "--base-url", written!];

@@ -177,6 +177,7 @@ describe("single fields of a LiteLLM configuration", () => {
   });
   const withKey = (vendor: string, api_key: string) => ({ vendor, api_key });
 
+  const AZURE: Record<string, string> = { "azure/responses/gpt-x": "https://x.azure.example/" };
   const atAddress = { model: "openai/m", api_base: "http://h/v1/chat/completions" };
   const custom = { model: "org/m", custom_llm_provider: "openai", base_url: "http://h/v1" };
   const elsewhere = { vendor: "generic", base_url: "http://h/v1" };
@@ -199,6 +200,18 @@ describe("single fields of a LiteLLM configuration", () => {
       const { config } = await convert(one(params));
       assert.deepEqual(Object.values(config.providers), [provider]);
       assert.equal(config.models.m.upstream_model, upstream);
+    });
+
+  for (const [model, mode, dialect] of [
+    ["openai/responses/gpt-x", undefined, "responses"],
+    ["openai/gpt-x", "responses", "responses"],
+    ["azure/responses/gpt-x", undefined, "responses"],
+    ["openai/gpt-x", "chat", undefined],
+    ["groq/responses/x", undefined, undefined],
+  ] as const)
+    it(`${model} of the mode ${mode} is called by the API ${dialect}`, async () => {
+      const { config } = await convert(one({ model, api_base: AZURE[model] }, { mode }));
+      assert.equal(config.models.m.dialect, dialect);
     });
 
   it("an address loses the path that the gateway appends, and Azure's version stays", async () => {

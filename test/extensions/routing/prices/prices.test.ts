@@ -96,7 +96,7 @@ describe("a service tier", () => {
     assert.deepEqual(await claude.billed("m", "auto"), ["auto", "12"]);
   });
 
-  it("is asked for and billed in the formats of Gemini and Converse", async (t) => {
+  it("is asked for and billed in the formats of Gemini, Converse and the Responses API", async (t) => {
     const content = [{ text: "Hi." }];
     const counts = { inputTokens: 1_000_000, outputTokens: 1_000_000 };
     const tokens = { promptTokenCount: 1_000_000, candidatesTokenCount: 1_000_000 };
@@ -110,16 +110,32 @@ describe("a service tier", () => {
       usage: counts,
       serviceTier: { type },
     });
+    const items = (service_tier: string) => [
+      { type: "response.output_text.delta", output_index: 0, delta: "Hi." },
+      {
+        type: "response.completed",
+        response: {
+          output: [],
+          usage: { input_tokens: 1_000_000, output_tokens: 1_000_000 },
+          service_tier,
+        },
+      },
+    ];
     const aws = { vendor: "bedrock", region: "us-east-1", api_key: "k" };
     for (const [vendor, reply, asked] of [
       [{ vendor: "gemini", api_key: "k" }, geminiReply, { service_tier: "flex" }],
       [aws, converseReply, { serviceTier: { type: "flex" } }],
+      [{ dialect: "responses", api_key: "k", stream_only: true }, items, { service_tier: "flex" }],
     ] as const)
       for (const [stated, cost] of [
         ["flex", "6"],
         ["standard", "12"],
       ] as const) {
-        const provider = await startProvider(t, status(200, reply(stated)));
+        const said = reply(stated);
+        const provider = await startProvider(
+          t,
+          Array.isArray(said) ? stream(said) : status(200, said),
+        );
         const data_dir = folder();
         const further = { ...vendor, base_url: provider.url };
         const m = { provider: "further", upstream_model: "amazon.x", price: PRICE, service_tiers };

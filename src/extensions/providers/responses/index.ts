@@ -1,0 +1,60 @@
+// OpenAI's Responses API as a wire format of providers. OpenAI's newest models think and call tools
+// in one reply only here. Nothing is stored at the provider: each request has the whole
+// conversation. wire.md "Responses API of providers".
+import type { Installer } from "../../../core/extension/installer.ts";
+import { slots } from "../../../core/extension/places.ts";
+import { serverSentEvents } from "../../../core/http/event-reader.ts";
+import type { Dialect } from "../../../core/providers/dialect.ts";
+import { ProviderError } from "../../../core/providers/provider-error.ts";
+import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { refusal } from "../provider-words/index.ts";
+import { modelStore, scopedStore, type SignatureStore } from "../turns/index.ts";
+import { createResponsesDecoder, isReply } from "./decoder.ts";
+import { requestBody } from "./request.ts";
+
+const NAME = "responses";
+const PATH = "/responses";
+
+/** The code of a provider that cannot open the sealed reasoning, such as another account's. */
+const UNREADABLE = "invalid_encrypted_content";
+
+/** A dialect for one attempt: if the provider cannot open its reasoning, the next goes without. */
+export function createResponsesDialect(signatures: SignatureStore): Dialect {
+  let forget = (): void => undefined;
+  return {
+    framing: serverSentEvents,
+    request(chat, target) {
+      const kept = modelStore(signatures, target.upstreamModel);
+      const sent: string[] = [];
+      forget = () => {
+        for (const id of sent) kept.set(id, "");
+      };
+      const noting: SignatureStore = {
+        ...kept,
+        get(id) {
+          sent.push(id);
+          return kept.get(id);
+        },
+      };
+      return { path: PATH, body: requestBody(chat, target, noting) };
+    },
+    isReply,
+    decoder: ({ upstreamModel }) => createResponsesDecoder(modelStore(signatures, upstreamModel)),
+    refusal(status, headers, body) {
+      const error = refusal(status, headers, body);
+      if (asObject(asObject(body)["error"])["code"] !== UNREADABLE) return error;
+      forget();
+      return new ProviderError("upstream_error", error.message, error.detail);
+    },
+  };
+}
+
+export function install(gateway: Installer): void {
+  gateway.fill(slots.dialect(NAME), {
+    thinkingSwitches: ["reasoning_effort", "none"],
+    unsupported: ["audio"],
+    appended: { path: PATH, end: /\/(responses|chat|chat\/completions)$/ },
+    mediaRules: "openai",
+    create: (scope) => createResponsesDialect(scopedStore(NAME, scope)),
+  });
+}
