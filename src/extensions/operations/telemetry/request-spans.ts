@@ -173,11 +173,11 @@ const usageAttributes = ({ usage, usageSource }: Settlement): Values => ({
 /** The provider's host, unless it contains a secret or no extension can redact secrets. */
 function serverAttributes({ baseUrl = "", redact }: Partial<ServerOptions> = {}): Values {
   if (!redact || !URL.canParse(baseUrl)) return {};
-  const { hostname, port } = new URL(baseUrl);
+  const { hostname, port, protocol } = new URL(baseUrl);
   if (hostname === "" || redact(hostname) !== hostname) return {};
   return {
     "server.address": hostname.replace(/^\[|\]$/g, ""),
-    "server.port": port === "" ? undefined : Number(port),
+    "server.port": Number(port || (protocol === "https:" ? 443 : 80)),
   };
 }
 

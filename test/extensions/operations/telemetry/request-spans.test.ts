@@ -47,6 +47,7 @@ const USED = {
   "gen_ai.usage.reasoning.output_tokens": USAGE.completion_tokens_details.reasoning_tokens,
 };
 const LAB = { baseUrl: "https://lab.example:8443/v1", redact: (text: string) => text };
+const BAD = { ...LAB, baseUrl: "https://lab.example/v1" };
 
 async function bench(t: TestContext, behaviours: Behaviours, over: object = {}) {
   const provider = await startProvider(t, behaviours);
@@ -55,7 +56,7 @@ async function bench(t: TestContext, behaviours: Behaviours, over: object = {}) 
   const trace = createRequestSpans({
     clock: systemClock,
     emit: (span) => texts.push(span),
-    models: () => new Map(models.map((name) => [name, { provider: LAB }])),
+    models: () => new Map(models.map((name) => [name, { provider: name === "bad" ? BAD : LAB }])),
   });
   const gateway = await startGateway(t, configFor(provider.url, models, over), observedBy(trace));
   return {
@@ -148,14 +149,15 @@ describe("the span of an attempt", () => {
     assert.deepEqual(
       attempts.map(({ name, attributes, events }) => [
         name,
+        attributes["server.port"],
         attributes["http.response.status_code"],
         attributes["error.type"],
         attributes["gen_ai.usage.output_tokens"],
         events.map((each) => each.name),
       ]),
       [
-        ["chat bad", 500, "upstream_error", undefined, []],
-        ["chat m", 200, undefined, USAGE.completion_tokens, ["first_token"]],
+        ["chat bad", 443, 500, "upstream_error", undefined, []],
+        ["chat m", 8443, 200, undefined, USAGE.completion_tokens, ["first_token"]],
       ],
     );
   });
