@@ -410,6 +410,31 @@ describe("the console in a browser", { skip: noBrowser() }, async () => {
     assert.equal(await page.locator("#fault").textContent(), "");
   });
 
+  it("a page whose password has changed says so, and does not lock the operator out", async (t) => {
+    const port = await freePort();
+    const { admin, dir, gw, start } = await serve(t, { admin: { port, password: "the-old-one" } });
+    const credentials = { username: "operator", password: "the-old-one" };
+    const page = await open(t, admin, { httpCredentials: credentials });
+    gw.child.kill("SIGKILL");
+    const file = join(dir, "gateway.json");
+    writeFileSync(file, readFileSync(file, "utf8").replace("the-old-one", "the-new-one"));
+    let asked = 0;
+    page.on("request", () => {
+      asked += 1;
+    });
+    const again = await start();
+    await page.locator("#fault", { hasText: "The password is wrong." }).waitFor();
+    const before = asked;
+    await page.locator("#state", { hasText: /does not answer/ }).waitFor({ timeout: 20_000 });
+    assert.equal(asked, before);
+    const password = Buffer.from("operator:the-new-one").toString("base64");
+    const answer = await fetch(`${admin}/status`, {
+      headers: { authorization: `Basic ${password}` },
+    });
+    assert.equal(answer.status, 200);
+    assert.doesNotMatch(again.stderr(), /admin_locked_out/);
+  });
+
   it("by the keyboard alone, in a narrow window, in another language, with a password", async (t) => {
     const { admin } = await serve(t, {
       admin: { port: 0, password: "of-the-operator" },

@@ -143,9 +143,12 @@ function listen(onFirst) {
     else if (live.heardAt >= dueAt) refresh();
   };
   // EventSource reconnects if a connection breaks, but not if the server answered with an error.
-  source.onerror = ({ target }) => {
-    const isRefused = target === source && target.readyState === EventSource.CLOSED;
-    if (isRefused) setTimeout(listen, 3_000, onFirst);
+  source.onerror = async ({ target }) => {
+    if (target !== source || target.readyState !== EventSource.CLOSED) return;
+    const answer = await ask("/events", { method: "HEAD" }).catch(() => undefined);
+    // A page that repeats a wrong password locks the operator out.
+    if (answer?.status === 401) tell($("fault"), "The password is wrong. Reload this page.");
+    else setTimeout(listen, 3_000, onFirst);
   };
 }
 
