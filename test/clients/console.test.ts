@@ -382,6 +382,12 @@ describe("the console in a browser", { skip: noBrowser() }, async () => {
     await ahead.locator("#state", { hasText: /^serving/ }).waitFor();
     await ahead.locator("#charts .card", { hasText: /^Requests per minute(0\.)?[1-9]/ }).waitFor();
     await ahead.locator("#configuration", { hasText: /loaded (just now|\d+ s ago)/ }).waitFor();
+    await ahead.evaluate(() => {
+      const real = Date.now;
+      Date.now = () => real() - 3_600_000; // its clock is set back
+    });
+    for (const _ of ["already on its way", "later"])
+      await ahead.waitForResponse((response) => response.url().includes("/history"));
   });
 
   it("shows the first 250 of many models, and says how many there are beyond them", async (t) => {
