@@ -382,6 +382,12 @@ describe("the console in a browser", { skip: noBrowser() }, async () => {
     await ahead.locator("#state", { hasText: /^serving/ }).waitFor();
     await ahead.locator("#charts .card", { hasText: /^Requests per minute(0\.)?[1-9]/ }).waitFor();
     await ahead.locator("#configuration", { hasText: /loaded (just now|\d+ s ago)/ }).waitFor();
+    await ahead.evaluate(() => {
+      const real = Date.now;
+      Date.now = () => real() - 3_600_000; // its clock is set back
+    });
+    for (const _ of ["already on its way", "later"])
+      await ahead.waitForResponse((response) => response.url().includes("/history"));
   });
 
   it("shows the first 250 of many models, and says how many there are beyond them", async (t) => {
@@ -408,6 +414,31 @@ describe("the console in a browser", { skip: noBrowser() }, async () => {
     await page.goto(`${admin}/#now`);
     await page.locator("#aliases li", { hasText: "demo-reasoner" }).first().waitFor();
     assert.equal(await page.locator("#fault").textContent(), "");
+  });
+
+  it("a page whose password has changed says so, and does not lock the operator out", async (t) => {
+    const port = await freePort();
+    const { admin, dir, gw, start } = await serve(t, { admin: { port, password: "the-old-one" } });
+    const credentials = { username: "operator", password: "the-old-one" };
+    const page = await open(t, admin, { httpCredentials: credentials });
+    gw.child.kill("SIGKILL");
+    const file = join(dir, "gateway.json");
+    writeFileSync(file, readFileSync(file, "utf8").replace("the-old-one", "the-new-one"));
+    let asked = 0;
+    page.on("request", () => {
+      asked += 1;
+    });
+    const again = await start();
+    await page.locator("#fault", { hasText: "The password is wrong." }).waitFor();
+    const before = asked;
+    await page.locator("#state", { hasText: /does not answer/ }).waitFor({ timeout: 20_000 });
+    assert.equal(asked, before);
+    const password = Buffer.from("operator:the-new-one").toString("base64");
+    const answer = await fetch(`${admin}/status`, {
+      headers: { authorization: `Basic ${password}` },
+    });
+    assert.equal(answer.status, 200);
+    assert.doesNotMatch(again.stderr(), /admin_locked_out/);
   });
 
   it("by the keyboard alone, in a narrow window, in another language, with a password", async (t) => {

@@ -76,8 +76,9 @@ function accessRecord(
   };
 }
 
+/** Without halves of characters, which strict readers of JSON refuse: the cut may leave one too. */
 const shortened = (text: string): string =>
-  text.length > MAX_LOGGED ? `${text.slice(0, MAX_LOGGED)}\u2026` : text;
+  Buffer.from(text.length > MAX_LOGGED ? `${text.slice(0, MAX_LOGGED)}\u2026` : text).toString();
 
 const optionalText = (text: string | null | undefined): string | undefined =>
   text === null || text === undefined ? undefined : shortened(text);

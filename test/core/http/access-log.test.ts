@@ -35,11 +35,17 @@ describe("a line of the access log", () => {
       await refused("role", { model: "demo-chat", messages: [{ role: "x", content: "" }] }),
       { error_code: "invalid_value", param: "messages[0].role" },
     );
-    assert.deepEqual(await refused("model", { model: "x".repeat(600), messages: user("hi") }), {
-      model_requested: `${"x".repeat(512)}\u2026`,
-      error_code: "model_not_found",
-      param: "model",
-    });
+    for (const [id, model, model_requested] of [
+      ["long", "x".repeat(600), `${"x".repeat(512)}\u2026`],
+      // Strict readers of JSON refuse a line with half of a character.
+      ["halved", `${"x".repeat(511)}\u{1f600}y`, `${"x".repeat(511)}\ufffd\u2026`],
+      ["half", "x\ud800y", "x\ufffdy"],
+    ] as const)
+      assert.deepEqual(await refused(id, { model, messages: user("hi") }), {
+        model_requested,
+        error_code: "model_not_found",
+        param: "model",
+      });
     await (await fetch(`${gateway.url}/nowhere`, { headers: { "x-request-id": "404" } })).text();
     assert.deepEqual(more(await gateway.accessOf("404")), { error_code: "unknown_url" });
   });

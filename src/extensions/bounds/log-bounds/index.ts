@@ -15,6 +15,8 @@ export function install(gateway: Installer): void {
 /** Lines that are written in one call are kept or dropped together. */
 export function boundLog(stream: Writable, events: DropEvents): WriteLines {
   let droppedLines = 0;
+  /** Whether the last write failed. A full disk may have taken the beginning of a line. */
+  let isCut = false;
 
   /** After a dropped line, all lines are dropped until the backlog is empty: one gap, not many. */
   function mustDrop(lines: string): boolean {
@@ -44,7 +46,8 @@ export function boundLog(stream: Writable, events: DropEvents): WriteLines {
   return (lines) => {
     if (mustDrop(lines)) drop(lines);
     else
-      stream.write(lines, (error) => {
+      stream.write(isCut ? `\n${lines}` : lines, (error) => {
+        isCut = Boolean(error);
         if (!error) return;
         countDropped(lines); // the reader has closed its pipe, or the disk is full
         if (droppedLines > 0) recover(); // the error ends the backlog without "drain"

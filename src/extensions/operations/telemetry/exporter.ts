@@ -91,6 +91,9 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
     deadline.cancel();
     const { rejected, detail, isTemporary, afterMs = RETRY_MS } = result;
     if (isTemporary && !isClosing) {
+      // Told long before the queue is full, which takes days if there are few requests.
+      if (detail !== overflowReason)
+        diagnose({ event: "telemetry_delayed", level: "warn", detail });
       overflowReason = detail;
       return Math.min(Math.max(afterMs, MIN_WAIT_MS), MAX_WAIT_MS);
     }

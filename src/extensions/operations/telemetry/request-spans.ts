@@ -72,18 +72,21 @@ function recordSpans(
   /** The request is over when it is answered and, if it was opened in the ledger, settled. */
   function emitIfOver(): void {
     if (!isAsked || !accessRecord || (isOpened && !settlement)) return;
-    const { parentId } = context;
+    const caller = {
+      "chat_gateway.request_id": exchange.requestId,
+      "chat_gateway.account": accessRecord.account,
+      "chat_gateway.key_id": accessRecord.key_id,
+    };
     const facts = requestFacts(exchange, accessRecord, settlement);
-    emit(spanText({ context, spanId, parentId, startedAt, endedAt: now(), ...facts }));
+    const own = { context, spanId, parentId: context.parentId, startedAt, endedAt: now() };
+    emit(spanText({ ...own, ...facts, attributes: { ...facts.attributes, ...caller } }));
     for (const { record, ...frame } of attempts) {
       // Only the last attempt can have served, so only its span states the usage that is billed.
+      // The request's span does not repeat it: readers add up all spans of a trace.
       const serves = record === attempts.at(-1)?.record && Boolean(settlement?.modelServed);
       const { attributes, ...rest } = attemptFacts(record, serves ? settlement : undefined);
       const span = { context, parentId: spanId, ...frame, ...rest };
-      const more = {
-        ...serverAttributes(models.get(record.model)?.provider),
-        "chat_gateway.request_id": exchange.requestId,
-      };
+      const more = { ...serverAttributes(models.get(record.model)?.provider), ...caller };
       const ownFirst = serves ? firstTokenAt : undefined;
       emit(spanText({ ...span, attributes: { ...attributes, ...more }, firstTokenAt: ownFirst }));
     }
@@ -124,8 +127,8 @@ function recordSpans(
 type Facts = Pick<Span, "kind" | "name" | "attributes" | "isError">;
 
 function requestFacts(
-  { req, res, requestId }: Exchange,
-  { account, error_code, key_id, model_requested, path, status }: AccessRecord,
+  { req, res }: Exchange,
+  { error_code, model_requested, path, status }: AccessRecord,
   settlement: Settlement | undefined,
 ): Facts {
   const isCancelled = status === 499 || settlement?.status === "cancelled";
@@ -144,20 +147,20 @@ function requestFacts(
       "gen_ai.provider.name": settlement?.provider,
       "gen_ai.request.model": model_requested,
       "gen_ai.response.model": settlement?.modelServed,
+      "gen_ai.response.finish_reasons": finishReasons(settlement),
       "error.type": error,
-      "chat_gateway.request_id": requestId,
-      "chat_gateway.account": account,
-      "chat_gateway.key_id": key_id,
       "chat_gateway.cost": isCharged ? settlement.cost : undefined,
       "chat_gateway.currency": isCharged ? settlement.currency : undefined,
-      ...(settlement && usageAttributes(settlement)),
     },
     // OpenTelemetry's conventions for HTTP: a 4xx status is no error of a server span.
     isError: Object.entries(ERRORS).some(([code, row]) => code === error && row.status >= 500),
   };
 }
 
-const usageAttributes = ({ usage, usageSource, finishReason }: Settlement): Values => ({
+const finishReasons = (settlement: Settlement | undefined): string[] | undefined =>
+  settlement?.finishReason ? [settlement.finishReason] : undefined;
+
+const usageAttributes = ({ usage, usageSource }: Settlement): Values => ({
   "gen_ai.usage.input_tokens": usageSource === "none" ? undefined : usage.prompt_tokens,
   "gen_ai.usage.output_tokens": usageSource === "none" ? undefined : usage.completion_tokens,
   // Parts of these tokens. Each is absent if it is 0.
@@ -165,17 +168,16 @@ const usageAttributes = ({ usage, usageSource, finishReason }: Settlement): Valu
   "gen_ai.usage.cache_creation.input_tokens": usage.prompt_tokens_details.cache_write_tokens,
   "gen_ai.usage.reasoning.output_tokens":
     usage.completion_tokens_details.reasoning_tokens || undefined,
-  "gen_ai.response.finish_reasons": finishReason === null ? undefined : [finishReason],
 });
 
 /** The provider's host, unless it contains a secret or no extension can redact secrets. */
 function serverAttributes({ baseUrl = "", redact }: Partial<ServerOptions> = {}): Values {
   if (!redact || !URL.canParse(baseUrl)) return {};
-  const { hostname, port } = new URL(baseUrl);
+  const { hostname, port, protocol } = new URL(baseUrl);
   if (hostname === "" || redact(hostname) !== hostname) return {};
   return {
     "server.address": hostname.replace(/^\[|\]$/g, ""),
-    "server.port": port === "" ? undefined : Number(port),
+    "server.port": Number(port || (protocol === "https:" ? 443 : 80)),
   };
 }
 
@@ -191,6 +193,7 @@ function attemptFacts(record: AttemptRecord, serving: Settlement | undefined): F
       "gen_ai.provider.name": provider,
       "gen_ai.request.model": model,
       "gen_ai.response.model": serving?.modelServed,
+      "gen_ai.response.finish_reasons": finishReasons(serving),
       "http.request.method": "POST",
       "http.response.status_code": status ?? (isCompleted ? 200 : undefined),
       "error.type": isCompleted ? undefined : outcome,

@@ -116,8 +116,12 @@ it("a long path in the access log is cut at 512 characters, and marked as cut", 
 
 describe("a line log", () => {
   it("counts lines that cannot be written, and continues once another reader opens the pipe", () => {
-    const written: ((error: Error) => void)[] = [];
-    const write = (_: string, done: () => void) => written.push(done);
+    const written: ((error?: Error) => void)[] = [];
+    const texts: string[] = [];
+    const write = (text: string, done: () => void) => {
+      texts.push(text);
+      written.push(done);
+    };
     const out: any = Object.assign(new EventEmitter(), { writableLength: 0, write });
     let lost = 0;
     const log = boundLog(out, { dropped: () => (lost += 1), recovered: (n) => assert.equal(n, 2) });
@@ -131,6 +135,11 @@ describe("a line log", () => {
     log("five\n");
     written[1]!(new Error("EPIPE"));
     assert.deepEqual([lost, written.length], [5, 2]);
+    log("six\n");
+    written[2]!();
+    log("seven\n");
+    // The disk may have been full in the middle of a line: the next one must not continue it.
+    assert.deepEqual(texts, ["one\ntwo\n", "\nfive\n", "\nsix\n", "seven\n"]);
   });
 
   it("drops nothing for a reader that keeps up, however much one turn writes", async () => {

@@ -49,7 +49,7 @@ function bench(...answers: readonly SendResult[]) {
     exporter,
     sizes: () => batches.map((spans) => spans.length),
     report: exporter.report,
-    logged: () => told.reduce((sum, { spans }) => sum + Number(spans), 0),
+    logged: () => told.reduce((sum, { spans }) => sum + Number(spans ?? 0), 0),
     async answer(result: SendResult): Promise<void> {
       open.at(-1)!(result);
       await turn();
@@ -122,14 +122,16 @@ describe("spans for the collector", () => {
     const { sizes, add, advance, report, told } = bench(later(), later(), later(), SENT);
     await add(1);
     await advance(DELAY_MS);
+    assert.deepEqual(told, [{ event: "telemetry_delayed", level: "warn", detail: "later" }]);
     await add(MAX_HELD);
     assert.deepEqual(report(), { sent: 0, dropped: 1 });
-    assert.equal(told[0]?.["detail"], "later");
+    assert.equal(told[1]?.["detail"], "later");
     await advance(RETRY_MS - 1);
     assert.deepEqual(sizes(), [1]);
     for (const ms of [1, RETRY_MS, RETRY_MS]) await advance(ms);
     assert.deepEqual(sizes().slice(0, 4), [1, BATCH, BATCH, BATCH]);
     assert.deepEqual(report(), { sent: MAX_HELD, dropped: 1 });
+    assert.equal(told.length, 2, "the same reason is not told again");
   });
 
   it("are sent again when the collector asks, after one second to ten minutes, however many arrived", async () => {

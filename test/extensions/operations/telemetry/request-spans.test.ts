@@ -33,15 +33,21 @@ const SERVED = {
   "gen_ai.provider.name": "lab",
   "gen_ai.request.model": "m",
   "gen_ai.response.model": "m",
+  "gen_ai.response.finish_reasons": ["stop"],
+  "http.request.method": "POST",
+  "http.response.status_code": 200,
+  "chat_gateway.request_id": "my-request",
+  "chat_gateway.account": "acme",
+};
+/** Those that only the span of the attempt has. */
+const USED = {
   "gen_ai.usage.input_tokens": USAGE.prompt_tokens,
   "gen_ai.usage.output_tokens": USAGE.completion_tokens,
   "gen_ai.usage.cache_read.input_tokens": USAGE.prompt_tokens_details.cached_tokens,
   "gen_ai.usage.reasoning.output_tokens": USAGE.completion_tokens_details.reasoning_tokens,
-  "gen_ai.response.finish_reasons": ["stop"],
-  "http.request.method": "POST",
-  "http.response.status_code": 200,
 };
 const LAB = { baseUrl: "https://lab.example:8443/v1", redact: (text: string) => text };
+const BAD = { ...LAB, baseUrl: "https://lab.example/v1" };
 
 async function bench(t: TestContext, behaviours: Behaviours, over: object = {}) {
   const provider = await startProvider(t, behaviours);
@@ -50,7 +56,7 @@ async function bench(t: TestContext, behaviours: Behaviours, over: object = {}) 
   const trace = createRequestSpans({
     clock: systemClock,
     emit: (span) => texts.push(span),
-    models: () => new Map(models.map((name) => [name, { provider: LAB }])),
+    models: () => new Map(models.map((name) => [name, { provider: name === "bad" ? BAD : LAB }])),
   });
   const gateway = await startGateway(t, configFor(provider.url, models, over), observedBy(trace));
   return {
@@ -71,7 +77,7 @@ const isChild = (request: ReadSpan, span: ReadSpan): boolean =>
   span.parentSpanId === request.spanId && span.traceId === request.traceId;
 
 describe("the span of a request", () => {
-  it("states who requested what, who served it, what it used and how it ended", async (t) => {
+  it("states who requested what, who served it, what it cost and how it ended", async (t) => {
     const { ask } = await bench(t, speak("Fine."));
     const { request, attempts } = await ask({}, { "x-request-id": "my-request" });
     const { kind, name, parentSpanId, resource } = request;
@@ -84,8 +90,6 @@ describe("the span of a request", () => {
       "http.route": "/v1/chat/completions",
       "url.path": "/v1/chat/completions",
       "url.scheme": "http",
-      "chat_gateway.request_id": "my-request",
-      "chat_gateway.account": "acme",
       "chat_gateway.cost": "0",
       "chat_gateway.currency": "USD",
     });
@@ -107,7 +111,8 @@ describe("the span of a request", () => {
       assert.equal(request.attributes["error.type"], code);
       assert.equal(request.attributes["http.response.status_code"], http);
       assert.deepEqual(spans.map((span) => span.status).join(), failed.join());
-      assert.equal("gen_ai.usage.output_tokens" in request.attributes, http === 200);
+      const usages = spans.filter(({ attributes }) => "gen_ai.usage.output_tokens" in attributes);
+      assert.deepEqual(usages, http === 200 ? spans.slice(1) : []);
     });
 
   it("truncates long values from clients, and repairs invalid text", async (t) => {
@@ -120,15 +125,16 @@ describe("the span of a request", () => {
 describe("the span of an attempt", () => {
   it("is a child of its request's span, and names the tried model", async (t) => {
     const { ask } = await bench(t, speak("Fine."));
-    const { request, attempts } = await ask();
+    const { request, attempts } = await ask({}, { "x-request-id": "my-request" });
     const [attempt] = attempts as [ReadSpan];
     assert.ok(isChild(request, attempt));
     assert.deepEqual([attempt.kind, attempt.name, attempt.status], [CLIENT, "chat m", 0]);
     assert.deepEqual(attempt.attributes, {
       ...SERVED,
+      ...USED,
       "server.address": "lab.example",
       "server.port": 8443,
-      "chat_gateway.request_id": request.attributes["chat_gateway.request_id"],
+      "chat_gateway.key_id": request.attributes["chat_gateway.key_id"],
     });
     assert.ok(attempt.start >= request.start && attempt.end <= request.end);
   });
@@ -143,14 +149,15 @@ describe("the span of an attempt", () => {
     assert.deepEqual(
       attempts.map(({ name, attributes, events }) => [
         name,
+        attributes["server.port"],
         attributes["http.response.status_code"],
         attributes["error.type"],
         attributes["gen_ai.usage.output_tokens"],
         events.map((each) => each.name),
       ]),
       [
-        ["chat bad", 500, "upstream_error", undefined, []],
-        ["chat m", 200, undefined, USAGE.completion_tokens, ["first_token"]],
+        ["chat bad", 443, 500, "upstream_error", undefined, []],
+        ["chat m", 8443, 200, undefined, USAGE.completion_tokens, ["first_token"]],
       ],
     );
   });

@@ -10,8 +10,9 @@ const STALE_MS = 10_000;
 const RETRY_MS = 10_000;
 
 /**
- * The content of the last event and when it arrived. `skew`: how far this browser's clock is ahead
- * of the gateway's, in milliseconds.
+ * The content of the last event and when it arrived, by performance.now(): a correction of this
+ * browser's clock must not keep the page from reloading. `skew`: how far that clock is ahead of the
+ * gateway's, in milliseconds.
  */
 export const live = { status: null, currency: "USD", heardAt: 0, skew: 0 };
 
@@ -62,12 +63,12 @@ export async function refresh() {
   try {
     const loaded = await load(place);
     if (mine !== loads) return;
-    dueAt = Date.now() + (draw(loaded, place) ?? Infinity);
+    dueAt = performance.now() + (draw(loaded, place) ?? Infinity);
     tell($("fault"), "");
     delete $(place.name).dataset.faulty;
   } catch (error) {
     if (mine !== loads) return;
-    dueAt = Date.now() + RETRY_MS;
+    dueAt = performance.now() + RETRY_MS;
     tell($("fault"), error.message);
     // The content that is still shown may belong to another query.
     $(place.name).dataset.faulty = "";
@@ -121,7 +122,7 @@ function applyForm(event) {
 function updateState() {
   if (live.status === null) return;
   const { status, workers } = live.status;
-  const isStale = Date.now() - live.heardAt > STALE_MS;
+  const isStale = performance.now() - live.heardAt > STALE_MS;
   const text = isStale ? "the gateway does not answer" : `${status}, ${plural(workers, "worker")}`;
   tell($("state"), text, isStale || status !== "serving" ? "bad" : "ok");
 }
@@ -136,16 +137,19 @@ function listen(onFirst) {
     const isFirst = live.status === null;
     live.status = status;
     live.currency = currency;
-    live.heardAt = Date.now();
-    live.skew = live.heardAt - time;
+    live.heardAt = performance.now();
+    live.skew = Date.now() - time;
     updateState();
     if (isFirst) onFirst();
     else if (live.heardAt >= dueAt) refresh();
   };
   // EventSource reconnects if a connection breaks, but not if the server answered with an error.
-  source.onerror = ({ target }) => {
-    const isRefused = target === source && target.readyState === EventSource.CLOSED;
-    if (isRefused) setTimeout(listen, 3_000, onFirst);
+  source.onerror = async ({ target }) => {
+    if (target !== source || target.readyState !== EventSource.CLOSED) return;
+    const answer = await ask("/events", { method: "HEAD" }).catch(() => undefined);
+    // A page that repeats a wrong password locks the operator out.
+    if (answer?.status === 401) tell($("fault"), "The password is wrong. Reload this page.");
+    else setTimeout(listen, 3_000, onFirst);
   };
 }
 
