@@ -27,12 +27,16 @@ const DROPS_CHANGED = {
   block_binding: { prefix_mismatch_behavior: "drop_block" },
 };
 
-const checksThoughts = ({ reasoning, upstreamModel, traits }: Target): boolean =>
-  reasoning && traits.thinking !== "none" && CHECKING.test(upstreamModel);
+/** Whether the model must be told what to do with changed thoughts, and its service knows how. */
+const takesBinding = ({ reasoning, upstreamModel, traits }: Target): boolean =>
+  reasoning &&
+  traits.thinking !== "none" &&
+  !traits.omit.includes("vendor_betas") &&
+  CHECKING.test(upstreamModel);
 
 /** The headers without which the API refuses `block_binding`, besides the operator's betas. */
 export function bindingHeaders(target: Target): { headers?: Record<string, string> } {
-  if (!checksThoughts(target)) return {};
+  if (!takesBinding(target)) return {};
   const { "anthropic-beta": betas } = target.traits.headers;
   const beta = "thinking-binding-controls-2026-08-01";
   return { headers: { "anthropic-beta": betas ? `${betas},${beta}` : beta } };
@@ -57,7 +61,7 @@ export function thinkingPlan(chat: ChatRequest, target: Target, mayThink: boolea
   // The API demands a limit.
   const limit = stated === Infinity ? default_output_tokens : stated;
   if (!reasoning || traits.thinking === "none") return { thinks: false, maxTokens: limit };
-  const binding = checksThoughts(target) ? DROPS_CHANGED : undefined;
+  const binding = takesBinding(target) ? DROPS_CHANGED : undefined;
   if (!chat.wantsThinking || !mayThink) {
     if (!traits.thinking_off) return { thinks: true, field: binding, maxTokens: limit };
     return { thinks: false, field: { type: "disabled" }, maxTokens: limit };

@@ -61,15 +61,15 @@ describe("a request to Anthropic", () => {
 
   it("the beta without which a model does not drop changed thoughts, beside the operator's", () => {
     const dialect = createAnthropicDialect(createSignatureStore());
-    const betasFor = (model: keyof typeof MODELS, headers = {}) =>
-      askedBy(dialect, ON, targetOf({ vendor: "anthropic", headers }, MODELS[model])).headers?.[
-        "anthropic-beta"
-      ];
+    const betasFor = (model: keyof typeof MODELS, headers = {}, omit: string[] = []) =>
+      askedBy(dialect, ON, targetOf({ vendor: "anthropic", headers, omit }, MODELS[model]))
+        .headers?.["anthropic-beta"];
     const beta = "thinking-binding-controls-2026-08-01";
     assert.deepEqual(
       [betasFor("new"), betasFor("checking"), betasFor("checking", { "anthropic-beta": "a" })],
       [undefined, beta, `a,${beta}`],
     );
+    assert.equal(betasFor("checking", {}, ["vendor_betas"]), undefined);
   });
 
   const PSEUDONYM = createHash("sha256").update("alice").digest("hex").slice(0, 32);
