@@ -35,6 +35,8 @@ function understand({ path, headers, body }: Asked): Understood {
   const thinking = body["thinking"] ?? { type: "disabled" };
   const thinks = thinking.type !== "disabled";
   const sampling = body["temperature"] ?? body["top_p"];
+  const betas = headers["anthropic-beta"] ?? "";
+  rule(!thinking.block_binding || betas.includes("thinking-binding-controls-"), "beta of bindings");
   rule(!thinks || sampling === undefined, "no sampling with thinking");
   checkMessages(body, thinking.type === "enabled");
   rule(!thinks || body["messages"].at(-1).role === "user", "no prefill with thinking");

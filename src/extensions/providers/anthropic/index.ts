@@ -18,6 +18,7 @@ import {
   allowedParts,
 } from "../native-requests/index.ts";
 import { nativeRequestBody, requestBody } from "./request.ts";
+import { bindingHeaders } from "./thinking.ts";
 
 const NAME = "anthropic";
 
@@ -30,7 +31,8 @@ export const createAnthropicDialect = (signatures: SignatureStore): Dialect => (
   request(chat, target) {
     const path = "/v1/messages";
     const native = nativeIn(chat.native);
-    if (!native) return { path, body: requestBody(chat, target, signatures) };
+    if (!native)
+      return { path, ...bindingHeaders(target), body: requestBody(chat, target, signatures) };
     refuseUnlisted(native.body, target.traits.passes);
     const { body, headers } = allowedParts(native, target.traits);
     return { path, headers, body: nativeRequestBody(body, chat, target) };

@@ -19,11 +19,34 @@ const SHARES: { readonly [effort: string]: number } = {
 };
 const DEFAULT_SHARE = 0.5;
 
+/** Models that check, for each thought that comes back, whether anything before it has changed. */
+const CHECKING = /(fable|mythos)-5-[1-9](?!\d)|(opus|sonnet|haiku)-5-5(?!\d)/;
+/** Clients of chat completions never see signed thoughts, and may change what is before them. */
+const DROPS_CHANGED = {
+  type: "adaptive",
+  block_binding: { prefix_mismatch_behavior: "drop_block" },
+};
+
+/** Whether the model must be told what to do with changed thoughts, and its service knows how. */
+const takesBinding = ({ reasoning, upstreamModel, traits }: Target): boolean =>
+  reasoning &&
+  traits.thinking !== "none" &&
+  !traits.omit.includes("vendor_betas") &&
+  CHECKING.test(upstreamModel);
+
+/** The headers without which the API refuses `block_binding`, besides the operator's betas. */
+export function bindingHeaders(target: Target): { headers?: Record<string, string> } {
+  if (!takesBinding(target)) return {};
+  const { "anthropic-beta": betas } = target.traits.headers;
+  const beta = "thinking-binding-controls-2026-08-01";
+  return { headers: { "anthropic-beta": betas ? `${betas},${beta}` : beta } };
+}
+
 interface ThinkingPlan {
   /** Whether the model thinks, asked or not. */
   readonly thinks: boolean;
   /** The field `thinking`. Absent: it is not sent. */
-  readonly field?: object;
+  readonly field?: object | undefined;
   /** Absent: it is not sent. */
   readonly effort?: string | undefined;
   /** The most tokens of the reply, thinking included. */
@@ -31,23 +54,21 @@ interface ThinkingPlan {
 }
 
 /** `mayThink`: see `hasNeededThoughts`. */
-export function thinkingPlan(
-  chat: ChatRequest,
-  { reasoning, traits }: Target,
-  mayThink: boolean,
-): ThinkingPlan {
+export function thinkingPlan(chat: ChatRequest, target: Target, mayThink: boolean): ThinkingPlan {
+  const { reasoning, traits } = target;
   const { max_output_tokens = Infinity, default_output_tokens = MIN_BUDGET } = traits;
   const stated = Math.min(chat.maxTokens ?? Infinity, max_output_tokens);
   // The API demands a limit.
   const limit = stated === Infinity ? default_output_tokens : stated;
   if (!reasoning || traits.thinking === "none") return { thinks: false, maxTokens: limit };
+  const binding = takesBinding(target) ? DROPS_CHANGED : undefined;
   if (!chat.wantsThinking || !mayThink) {
-    if (!traits.thinking_off) return { thinks: true, maxTokens: limit };
+    if (!traits.thinking_off) return { thinks: true, field: binding, maxTokens: limit };
     return { thinks: false, field: { type: "disabled" }, maxTokens: limit };
   }
   const effort = effortOf(chat.effort, traits);
   if (traits.thinking !== "budget") {
-    const field = { type: "adaptive", display: "summarized" };
+    const field = { ...binding, type: "adaptive", display: "summarized" };
     return { thinks: true, field, effort, maxTokens: limit };
   }
   const share = SHARES[effort ?? ""] ?? DEFAULT_SHARE;

@@ -20,7 +20,7 @@ describe("a request to Anthropic", () => {
   const LIMITED = { max_output_tokens: 64_000 };
   /**
    * Models with a thinking budget, adaptive thinking and no thinking; then with omitted parameters,
-   * and with thinking that cannot be switched.
+   * with thinking that cannot be switched, and with checks of what was before a thought.
    */
   const MODELS = {
     old: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "budget", ...LIMITED },
@@ -30,6 +30,9 @@ describe("a request to Anthropic", () => {
     warm: { upstream_model: "claude-5-m", omit: ["temperature"] },
     stubborn: { upstream_model: "claude-5-m", reasoning: true, thinking_off: false },
     unswitched: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "none" },
+    dated: { upstream_model: "claude-5-m/claude-opus-5-20260505", reasoning: true },
+    checking: { upstream_model: "claude-5-m/claude-opus-5-5", reasoning: true },
+    always: { upstream_model: "claude-5-m/claude-fable-5-2", reasoning: true, thinking_off: false },
   };
 
   /** The provider's request, which must break none of its rules. */
@@ -54,6 +57,19 @@ describe("a request to Anthropic", () => {
       headers: { "x-api-key": PROVIDER_KEY, "anthropic-version": "2023-06-01" },
       body: { ...HI, stream: true },
     });
+  });
+
+  it("the beta without which a model does not drop changed thoughts, beside the operator's", () => {
+    const dialect = createAnthropicDialect(createSignatureStore());
+    const betasFor = (model: keyof typeof MODELS, headers = {}, omit: string[] = []) =>
+      askedBy(dialect, ON, targetOf({ vendor: "anthropic", headers, omit }, MODELS[model]))
+        .headers?.["anthropic-beta"];
+    const beta = "thinking-binding-controls-2026-08-01";
+    assert.deepEqual(
+      [betasFor("new"), betasFor("checking"), betasFor("checking", { "anthropic-beta": "a" })],
+      [undefined, beta, `a,${beta}`],
+    );
+    assert.equal(betasFor("checking", {}, ["vendor_betas"]), undefined);
   });
 
   const PSEUDONYM = createHash("sha256").update("alice").digest("hex").slice(0, 32);
@@ -93,6 +109,7 @@ describe("a request to Anthropic", () => {
   const WARM = { temperature: 0.3, top_p: 0.5 };
   const OFF = { thinking: { type: "disabled" } };
   const ADAPTIVE = { thinking: { type: "adaptive", display: "summarized" } };
+  const DROPPING = { block_binding: { prefix_mismatch_behavior: "drop_block" } };
   const effort = (depth: string) => ({ output_config: { effort: depth } });
   const budget = (max_tokens: number, budget_tokens: number) => ({
     max_tokens,
@@ -146,6 +163,10 @@ describe("a request to Anthropic", () => {
     ]),
     ["stubborn", {}, {}],
     ["stubborn", { ...ON, reasoning_effort: "low" }, { ...ADAPTIVE, ...effort("low") }],
+    ["dated", ON, ADAPTIVE],
+    ["checking", {}, OFF],
+    ["checking", ON, { thinking: { ...ADAPTIVE.thinking, ...DROPPING } }],
+    ["always", {}, { thinking: { type: "adaptive", ...DROPPING } }],
     ["unswitched", { ...ON, reasoning_effort: "low", temperature: 0.3 }, { temperature: 0.3 }],
     ["old", ON, budget(64_000, 32_000)],
     ["old", { ...ON, max_tokens: 10_000, reasoning_effort: "minimal" }, budget(10_000, 2_000)],
