@@ -268,6 +268,83 @@ describe("a reply of the Responses API is the same whole and streamed", () => {
       { text: "Hello.", reasoning: "Hm.", calls: [], finish: "stop" },
     ],
     [
+      "thoughts between calls",
+      [thinking, CALL, { ...thinking, id: "rs_2" }, second],
+      [
+        piece("reasoning_summary_text.delta", 0, { delta: "First.\n\nSecond." }),
+        item("done", 1, CALL),
+        piece("reasoning_summary_text.delta", 2, { delta: "First.\n\nSecond." }),
+        item("done", 3, second),
+      ],
+      {
+        text: "",
+        reasoning: "First.\n\nSecond.\n\nFirst.\n\nSecond.",
+        calls: [
+          ["call_1", "f", '{"a":1}'],
+          ["call_2", "f", "{}"],
+        ],
+        finish: "tool_calls",
+      },
+    ],
+    [
+      "events without indexes, as llama.cpp writes them",
+      [thinking, saying("Hello."), CALL, second],
+      [
+        { type: "response.reasoning_text.delta", item_id: "rs_1", delta: "First.\n\nSecond." },
+        { type: "response.output_item.done", item: thinking },
+        { type: "response.output_text.delta", item_id: "msg_1", delta: "Hello." },
+        { type: "response.output_item.done", item: { ...saying("Hello."), id: "msg_1" } },
+        ...[CALL, second].flatMap((call) => [
+          { type: "response.output_item.added", item: { ...call, arguments: "" } },
+          {
+            type: "response.function_call_arguments.delta",
+            item_id: call.call_id,
+            delta: call.arguments,
+          },
+        ]),
+        ...[CALL, second].map((call) => ({ type: "response.output_item.done", item: call })),
+      ],
+      {
+        text: "Hello.",
+        reasoning: "First.\n\nSecond.",
+        calls: [
+          ["call_1", "f", '{"a":1}'],
+          ["call_2", "f", "{}"],
+        ],
+        finish: "tool_calls",
+      },
+    ],
+    [
+      "a thought and a text with one index",
+      [thinking, saying("Hello.")],
+      [
+        piece("reasoning_summary_text.delta", 0, { delta: "First.\n\nSecond." }),
+        piece("output_text.delta", 0, { delta: "Hel" }),
+        piece("output_text.delta", 0, { delta: "lo." }),
+      ],
+      { text: "Hello.", reasoning: "First.\n\nSecond.", calls: [], finish: "stop" },
+    ],
+    [
+      "arguments that come only at their end",
+      [CALL],
+      [
+        item("added", 0, { ...CALL, arguments: "" }),
+        piece("function_call_arguments.done", 0, { arguments: '{"a":1}' }),
+      ],
+      { text: "", reasoning: "", calls: [["call_1", "f", '{"a":1}']], finish: "tool_calls" },
+    ],
+    [
+      "a text and a call that come only in the last event",
+      [thinking, saying("Hello."), CALL],
+      [piece("reasoning_summary_text.delta", 0, { delta: "First.\n\nSecond." })],
+      {
+        text: "Hello.",
+        reasoning: "First.\n\nSecond.",
+        calls: [["call_1", "f", '{"a":1}']],
+        finish: "tool_calls",
+      },
+    ],
+    [
       "a refusal",
       [refused],
       [piece("refusal.delta", 0, { delta: "I cannot." }), item("done", 0, refused)],
@@ -321,6 +398,7 @@ describe("a reply of the Responses API that fails", () => {
     ["a server's error", failed({ code: "server_error", message: "Oops." }), "upstream_error"],
     ["no reason", failed(null), "upstream_error"],
     ["another state", failed(null, "cancelled"), "upstream_error"],
+    ["no state", { type: "response.failed", response: { usage: FIGURES } }, "upstream_error"],
     [
       "an event of its own",
       { type: "error", code: "server_error", message: "Oops." },
