@@ -61,7 +61,9 @@ function itemsOf(message: Message, signatures: SignatureStore, traits: Traits): 
   ]);
   const usual = calls.length > 0 ? "commentary" : "final_answer";
   const phase = traits.takes.includes("phase") ? usual : undefined;
-  return [...(thoughts[0] ?? []), ...(content ? [{ role, content, phase }] : []), ...calls];
+  // llama.cpp knows the model's own messages by their type.
+  const said = content ? [{ type: "message", role, content, phase }] : [];
+  return [...(thoughts[0] ?? []), ...said, ...calls];
 }
 
 function partOf(part: ContentPart): object {

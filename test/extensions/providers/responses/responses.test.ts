@@ -9,6 +9,7 @@ import { createSignatureStore } from "../../../../src/extensions/providers/turns
 import { checkConfig } from "../../../support/config.ts";
 import { configFor, json, readStream, startGateway, user } from "../../../support/gateway.ts";
 import { inTurn, startProvider, status, stream } from "../../../support/provider.ts";
+import type { Scope } from "../../../support/scope.ts";
 import { issueLines } from "../../../support/token-service.ts";
 import {
   askedBy,
@@ -117,12 +118,12 @@ describe("a request to the Responses API", () => {
             { type: "input_file", ...file, filename: "document.pdf" },
           ],
         },
-        { role: "assistant", content: "Let me see.", phase: "commentary" },
+        { type: "message", role: "assistant", content: "Let me see.", phase: "commentary" },
         { type: "function_call", call_id: "c1", name: "f", arguments: '{ "a":1}' },
         { type: "function_call", call_id: "c2", name: "f", arguments: "{}" },
         { type: "function_call_output", call_id: "c1", output: "one" },
         { type: "function_call_output", call_id: "c2", output: "two" },
-        { role: "assistant", content: "It is so.", phase: "final_answer" },
+        { type: "message", role: "assistant", content: "It is so.", phase: "final_answer" },
         { role: "user", content: "Why?" },
       ],
       stream: true,
@@ -432,7 +433,7 @@ describe("sealed reasoning", () => {
     resultOf("call_2"),
   ];
   const typesOf = (input: readonly Record<string, any>[]) =>
-    input.map(({ type, role, call_id, id }) => call_id ?? id ?? type ?? role);
+    input.map(({ type, role, call_id, id }) => call_id ?? id ?? role ?? type);
 
   it("goes back before the call that it led to, to the model that sealed it", () => {
     const store = createSignatureStore();
@@ -456,6 +457,16 @@ describe("sealed reasoning", () => {
     assert.deepEqual(typesOf(askedOf(other)), without);
   });
 
+  it("goes back once if the client repeats the call", () => {
+    const store = createSignatureStore();
+    createResponsesDialect(store)
+      .decoder(THINKER)
+      .push(whole([THOUGHT, CALL]));
+    const messages = [...calledOf("call_1"), ...calledOf("call_1")];
+    const { input } = askedBy(createResponsesDialect(store), { messages }, THINKER).body;
+    assert.deepEqual(typesOf(input), ["rs_1", "call_1", "call_1", "call_1", "call_1"]);
+  });
+
   it("stays here if the provider did not seal it, or if it is too long", () => {
     const store = createSignatureStore();
     for (const encrypted_content of [undefined, "x".repeat(4 * 1024 * 1024)])
@@ -467,11 +478,10 @@ describe("sealed reasoning", () => {
     assert.equal(typesOf(input).includes("rs_1"), false);
   });
 
-  it("is left out of the next attempt if the provider cannot open it", async (t) => {
-    const unreadable = { code: "invalid_encrypted_content", message: "could not be verified" };
+  async function asksAgain(t: Scope, code: number, error: object) {
     const replies = [
       status(200, whole([THOUGHT, CALL])),
-      status(400, { error: unreadable }),
+      status(code, { error }),
       status(200, whole([saying("So.")])),
     ];
     const provider = await startProvider(t, inTurn(...replies));
@@ -490,6 +500,26 @@ describe("sealed reasoning", () => {
     assert.equal(choices[0].message.content, "So.");
     const sent = provider.asked.map(({ body }) => typesOf(body["input"]).includes("rs_1"));
     assert.deepEqual(sent, [false, true, false]);
+  }
+
+  for (const [name, code, error] of [
+    ["with a code", 400, { code: "invalid_encrypted_content", message: "could not be verified" }],
+    [
+      "without a code",
+      400,
+      { code: null, message: "The encrypted content gAAA could not be verified." },
+    ],
+    ["by its id", 404, { code: null, message: "Item with id 'rs_1' not found." }],
+  ] as const)
+    it(`is left out of the next attempt if the provider cannot open it, and says so ${name}`, (t) =>
+      asksAgain(t, code, error));
+
+  it("is no reason to ask again if none was sent", () => {
+    const message = "Encrypted content is not supported with this model.";
+    const asking = dialect();
+    askedBy(asking, { messages: CONVERSATION }, THINKER);
+    const { code } = asking.refusal(400, { get: () => null }, { error: { message } });
+    assert.equal(code, "upstream_rejected");
   });
 });
 
