@@ -5,7 +5,12 @@ import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { asArray, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { withCallIds, withStatedIds } from "../provider-words/index.ts";
-import { acceptedTools, hashedId, type SignatureStore } from "../turns/index.ts";
+import {
+  acceptedTools,
+  hashedId,
+  type SignatureStore,
+  withParsableArguments,
+} from "../turns/index.ts";
 
 /** The API refuses a smaller bound. */
 const LEAST_OUTPUT_TOKENS = 16;
@@ -40,9 +45,11 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   };
 }
 
-/** The messages with ids of calls that the API accepts. */
+/** The messages with ids of calls that the API accepts, and arguments that all servers parse. */
 const messagesOf = ({ messages }: ChatRequest): readonly Message[] =>
-  withCallIds(withStatedIds(messages), (id) => (id.length > MAX_CALL_ID ? hashedId(id) : id));
+  withCallIds(withStatedIds(withParsableArguments(messages)), (id) =>
+    id.length > MAX_CALL_ID ? hashedId(id) : id,
+  );
 
 /**
  * The items of one message. The reasoning that the provider sealed goes back before the call that
@@ -77,14 +84,15 @@ function partOf(part: ContentPart): object {
   return { type: "input_image", image_url: url, detail };
 }
 
-/** A tool is strict in this API unless it says otherwise, and must have a schema. */
+/** A tool is strict in this API unless it says otherwise, and needs the schema of an object. */
 function toolFields(chat: ChatRequest, target: Target): object {
   const { tool_choice: choice } = chat;
+  if (choice === "none" && target.traits.tool_choice === "auto") return {};
   const tools = acceptedTools(chat.tools, target)?.map(({ function: declared }) => ({
     type: "function",
     name: declared.name,
     description: declared.description,
-    parameters: declared.parameters ?? { type: "object", properties: {} },
+    parameters: { type: "object", properties: {}, ...declared.parameters },
     strict: declared.strict ?? false,
   }));
   const tool_choice =

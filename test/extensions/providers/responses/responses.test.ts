@@ -148,6 +148,8 @@ describe("a request to the Responses API", () => {
   });
 
   const shown = { type: "enabled" };
+  const TOOL = { type: "function", function: { name: "f" } };
+  const NO_PARAMETERS = { type: "object", properties: {} };
   const jsonObject = { type: "json_object" };
   for (const [fields, sent, target = THINKER] of [
     [{}, { reasoning: { effort: "none" }, include: ["reasoning.encrypted_content"] }],
@@ -162,7 +164,17 @@ describe("a request to the Responses API", () => {
       { seed: undefined, text: undefined, stream: undefined },
     ],
     [{ response_format: jsonObject }, { text: { format: jsonObject } }],
-    [{ tools: [{ type: "function", function: { name: "f" } }] }, { tool_choice: "none" }],
+    [{ tools: [TOOL] }, { tool_choice: "none" }],
+    [
+      { tools: [TOOL] },
+      { tools: undefined, tool_choice: undefined },
+      targetOf({ dialect: "responses", ...{ tool_choice: "auto" } }),
+    ],
+    [
+      { tools: [{ type: "function", function: { name: "f", parameters: {} } }] },
+      { tools: [{ type: "function", name: "f", parameters: NO_PARAMETERS, strict: false }] },
+      targetOf({ dialect: "responses" }),
+    ],
   ] as const)
     it(`has ${JSON.stringify(sent)} for ${JSON.stringify(fields)}`, () => {
       const { body } = askedBy(dialect(), fields, target);
@@ -181,6 +193,12 @@ describe("a request to the Responses API", () => {
     const { text, prompt_cache_key, safety_identifier, user: name } = provider.asked[0]!.body;
     assert.deepEqual([text, prompt_cache_key, name], [{ verbosity: "low" }, "k1", undefined]);
     assert.match(safety_identifier, /^[0-9a-f]{32}$/);
+  });
+
+  it("wraps arguments of a call that are no object, which other servers refuse", () => {
+    const messages = [calling(callOf("c1", "f", '{"a')), resultOf("c1")];
+    const [call] = askedBy(dialect(), { messages }, PLAIN).body["input"];
+    assert.equal(call.arguments, '{"_raw":"{\\"a"}');
   });
 
   it("replaces an id of a call that is too long, in the call and in its result", () => {
