@@ -89,11 +89,13 @@ function usageIn(json: unknown): UsageReport | undefined {
   };
 }
 
+const SUMMARY_EVENT = "response.reasoning_summary_text.delta";
+
 /** The text of each event's piece, by the type of the event. */
 const TEXT_EVENTS = new Map<unknown, "text" | "refusal" | "reasoning">([
   ["response.output_text.delta", "text"],
   ["response.refusal.delta", "refusal"],
-  ["response.reasoning_summary_text.delta", "reasoning"],
+  [SUMMARY_EVENT, "reasoning"],
   ["response.reasoning_text.delta", "reasoning"],
 ]);
 
@@ -114,6 +116,8 @@ function createItemReader(signatures: SignatureStore) {
   /** The calls of whose arguments a piece was read. */
   const withArguments = new Set<number>();
   let thoughts: Json[] = [];
+  /** The type of the events with thoughts. SGLang, for one, writes them again in the other type. */
+  let thoughtEvent: unknown;
 
   function startCall({ call_id, id, name: stated }: Json, key: unknown): Part[] {
     if (calls.has(key)) return [];
@@ -146,6 +150,11 @@ function createItemReader(signatures: SignatureStore) {
       thoughts.push({ type, id, summary: summary ?? [], encrypted_content });
   }
 
+  function hasThoughts(type: unknown): boolean {
+    thoughtEvent ??= type;
+    return thoughtEvent === type;
+  }
+
   /** The parts of an item. The first are apart from a text of the same kind in an item before. */
   function read(parts: TextPart[], key: unknown): Part[] {
     const isFirst = !begun.has(key);
@@ -171,10 +180,11 @@ function createItemReader(signatures: SignatureStore) {
     more({ type, delta, logprobs, summary_index, arguments: all }: Json, key: unknown): Part[] {
       if (type === "response.function_call_arguments.delta") return argumentPart(delta, key);
       if (type === "response.function_call_arguments.done") return wholeArguments(all, key);
-      if (type === "response.reasoning_summary_part.added" && summary_index !== 0)
-        return textPart("reasoning", PARAGRAPH);
+      const isNextPart = type === "response.reasoning_summary_part.added" && summary_index !== 0;
+      if (isNextPart && thoughtEvent === SUMMARY_EVENT) return textPart("reasoning", PARAGRAPH);
       const kind = TEXT_EVENTS.get(type);
-      return kind ? read(textPart(kind, delta, logprobs), key) : [];
+      const isRead = kind !== "reasoning" || hasThoughts(type);
+      return kind && isRead ? read(textPart(kind, delta, logprobs), key) : [];
     },
     /** The parts of a whole item, unless they came in pieces. */
     end(item: Json, key: unknown): Part[] {

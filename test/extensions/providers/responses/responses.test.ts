@@ -344,6 +344,19 @@ describe("a reply of the Responses API is the same whole and streamed", () => {
       { text: "Hello.", reasoning: "First.\n\nSecond.", calls: [], finish: "stop" },
     ],
     [
+      "thoughts that come twice, as SGLang writes those of gpt-oss",
+      [thinking, saying("Hello.")],
+      [
+        piece("reasoning_text.delta", 0, { delta: "First.\n\n" }),
+        piece("reasoning_summary_part.added", 0, { summary_index: 0 }),
+        piece("reasoning_summary_text.delta", 0, { delta: "First.\n\n" }),
+        piece("reasoning_text.delta", 0, { delta: "Second." }),
+        piece("reasoning_summary_text.delta", 0, { delta: "Second." }),
+        item("done", 1, saying("Hello.")),
+      ],
+      { text: "Hello.", reasoning: "First.\n\nSecond.", calls: [], finish: "stop" },
+    ],
+    [
       "arguments that come only at their end",
       [CALL],
       [
