@@ -29,17 +29,16 @@ export function createResponsesDialect(signatures: SignatureStore): Dialect {
     framing: serverSentEvents,
     request(chat, target) {
       const kept = modelStore(signatures, target.upstreamModel);
-      const sent = new Set<string>();
+      const sent: string[] = [];
       forget = () => {
         for (const id of sent) kept.set(id, "");
-        return sent.size > 0;
+        return sent.length > 0;
       };
       const noting: SignatureStore = {
         ...kept,
-        // A call that the client repeats comes without it: the API refuses an item sent twice.
         get(id) {
-          const text = sent.has(id) ? undefined : kept.get(id);
-          if (text) sent.add(id);
+          const text = kept.get(id);
+          if (text) sent.push(id);
           return text;
         },
       };

@@ -46,10 +46,26 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
 }
 
 /** The messages with ids of calls that the API accepts, and arguments that all servers parse. */
-const messagesOf = ({ messages }: ChatRequest): readonly Message[] =>
-  withCallIds(withStatedIds(withParsableArguments(messages)), (id) =>
-    id.length > MAX_CALL_ID ? hashedId(id) : id,
+function messagesOf({ messages }: ChatRequest): readonly Message[] {
+  const [called, answered] = [createCallIds(), createCallIds()];
+  return withStatedIds(withParsableArguments(messages)).flatMap((message) =>
+    withCallIds([message], message.role === "tool" ? answered : called),
   );
+}
+
+/**
+ * The API refuses a long id, and an id of two calls, but some providers count their calls from 0 in
+ * each reply. The second result with an id is that of the second call with it, and so on.
+ */
+function createCallIds() {
+  const counts = new Map<string, number>();
+  return (id: string): string => {
+    const count = counts.get(id) ?? 0;
+    counts.set(id, count + 1);
+    if (count > 0) return hashedId(`${id} ${count}`);
+    return id.length > MAX_CALL_ID ? hashedId(id) : id;
+  };
+}
 
 /**
  * The items of one message. The reasoning that the provider sealed goes back before the call that

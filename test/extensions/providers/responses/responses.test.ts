@@ -195,6 +195,18 @@ describe("a request to the Responses API", () => {
     assert.match(safety_identifier, /^[0-9a-f]{32}$/);
   });
 
+  it("replaces an id that an earlier call had, in the call and in its result", () => {
+    const twice = calling(callOf("f:0", "f"), callOf("f:0", "g"));
+    const messages = [...calledOf("f:0"), twice, resultOf("f:0", "of f"), resultOf("f:0", "of g")];
+    const { input } = askedBy(dialect(), { messages }, PLAIN).body as any;
+    const ids = input.map(({ call_id }: { call_id: string }) => call_id);
+    assert.equal(ids[0], "f:0");
+    assert.match(ids[2], /^call_[0-9a-f]{24}$/);
+    assert.equal(new Set(ids).size, 3);
+    assert.deepEqual(ids.slice(4), [ids[2], ids[3]]);
+    assert.equal(ids[1], ids[0]);
+  });
+
   it("wraps arguments of a call that are no object, which other servers refuse", () => {
     const messages = [calling(callOf("c1", "f", '{"a')), resultOf("c1")];
     const [call] = askedBy(dialect(), { messages }, PLAIN).body["input"];
@@ -488,14 +500,15 @@ describe("sealed reasoning", () => {
     assert.deepEqual(typesOf(askedOf(other)), without);
   });
 
-  it("goes back once if the client repeats the call", () => {
+  it("goes back once if an id is that of two calls", () => {
     const store = createSignatureStore();
     createResponsesDialect(store)
       .decoder(THINKER)
       .push(whole([THOUGHT, CALL]));
     const messages = [...calledOf("call_1"), ...calledOf("call_1")];
     const { input } = askedBy(createResponsesDialect(store), { messages }, THINKER).body;
-    assert.deepEqual(typesOf(input), ["rs_1", "call_1", "call_1", "call_1", "call_1"]);
+    const again = input[3].call_id;
+    assert.deepEqual(typesOf(input), ["rs_1", "call_1", "call_1", again, again]);
   });
 
   it("stays here if the provider did not seal it, or if it is too long", () => {
