@@ -56,7 +56,7 @@ export const textOf = (json: unknown): string => asString(json ?? "") ?? JSON.st
  * A part with this text and these log probabilities, both as the provider states them. None if
  * there are neither.
  */
-export function textPart(type: TextPart["type"], stated: unknown, tokens?: unknown): Part[] {
+export function textPart(type: TextPart["type"], stated: unknown, tokens?: unknown): TextPart[] {
   const text = textOf(stated);
   const logprobs = asArray(tokens).map(tokenLogprob);
   if (logprobs.length > 0) return [{ type, text, logprobs }];

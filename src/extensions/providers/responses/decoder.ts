@@ -1,6 +1,6 @@
 // The reply of a Responses API, whole or event by event. wire.md "Responses API of providers".
 import { randomHex } from "../../../core/ids.ts";
-import type { Part } from "../../../core/openai/parts.ts";
+import type { Part, TextPart } from "../../../core/openai/parts.ts";
 import type { UsageReport } from "../../../core/openai/usage.ts";
 import { namelessCall, textOf, textPart, withUsage } from "../../../core/providers/decoding.ts";
 import type { Decoder } from "../../../core/providers/dialect.ts";
@@ -20,34 +20,41 @@ export const isReply = (json: unknown): boolean => Array.isArray(asObject(json)[
 /** The response that an event contains, or that is the whole reply. */
 const responseIn = (event: Json): Json => asObject(event["response"] ?? event);
 
+/** What the events of one item share. llama.cpp states no index, and no other id of a call. */
+function keyOf({ output_index, item_id, item }: Json): unknown {
+  const { id, call_id } = asObject(item);
+  return output_index ?? item_id ?? id ?? call_id;
+}
+
 export function createResponsesDecoder(signatures: SignatureStore): Decoder {
   const items = createItemReader(signatures);
   let isOver = false;
 
-  /** The last event repeats the items, which only count if none has come before. */
+  /** The last event repeats the items. Those of a type that has not come before count. */
   function end(response: Json): Part[] {
     isOver = true;
     throwErrorIn(response);
-    const output = items.hasRead() ? [] : asArray(response["output"]).map(asObject);
-    const parts = output.flatMap(items.end);
+    const output = asArray(response["output"]).map(asObject);
+    const others = output.filter((item) => !items.hasRead(item));
+    const parts = others.flatMap((item) => items.end(item, item));
     return [...parts, ...finishOf(response)];
   }
 
   function push(json: unknown): Part[] {
     throwErrorIn(json);
     const event = asObject(json);
-    const { type, item, output_index: index } = event;
+    const { type, item } = event;
     switch (type) {
       case "response.output_item.added":
-        return items.begin(asObject(item), index);
+        return items.begin(asObject(item), keyOf(event));
       case "response.output_item.done":
-        return items.end(asObject(item), index);
+        return items.end(asObject(item), keyOf(event));
       case "response.completed":
       case "response.incomplete":
       case "response.failed":
-        return end(responseIn(event));
+        return end({ status: type.slice("response.".length), ...responseIn(event) });
       default:
-        return isReply(event) ? end(event) : items.more(event, index);
+        return isReply(event) ? end(event) : items.more(event, keyOf(event));
     }
   }
 
@@ -82,35 +89,42 @@ function usageIn(json: unknown): UsageReport | undefined {
   };
 }
 
+const SUMMARY_EVENT = "response.reasoning_summary_text.delta";
+
 /** The text of each event's piece, by the type of the event. */
 const TEXT_EVENTS = new Map<unknown, "text" | "refusal" | "reasoning">([
   ["response.output_text.delta", "text"],
   ["response.refusal.delta", "refusal"],
-  ["response.reasoning_summary_text.delta", "reasoning"],
+  [SUMMARY_EVENT, "reasoning"],
   ["response.reasoning_text.delta", "reasoning"],
 ]);
 
 /** Stands between two texts of the model, and between two paragraphs of a summary. */
 const PARAGRAPH = "\n\n";
 
-/** Reads the items of the output. An item comes in pieces, or whole at its end. */
+/**
+ * Reads the items of the output. An item comes in pieces, or whole at its end. `key` is the same in
+ * all events of an item.
+ */
 function createItemReader(signatures: SignatureStore) {
-  /** The indexes of messages and thoughts of which a piece was read. */
+  /** The keys of messages and thoughts of which a piece was read. */
   const begun = new Set<unknown>();
-  /** By the index of an item that is a call: the index of its call among the calls. */
+  /** The kinds of the texts that were read. */
+  const kinds = new Set<TextPart["type"]>();
+  /** By the key of an item that is a call: the index of its call among the calls. */
   const calls = new Map<unknown, number>();
   /** The calls of whose arguments a piece was read. */
   const withArguments = new Set<number>();
   let thoughts: Json[] = [];
-  let hasText = false;
-  let hasRead = false;
+  /** The type of the events with thoughts. SGLang, for one, writes them again in the other type. */
+  let thoughtEvent: unknown;
 
-  function startCall({ call_id, id, name: stated }: Json, index: unknown): Part[] {
-    if (calls.has(index)) return [];
+  function startCall({ call_id, id, name: stated }: Json, key: unknown): Part[] {
+    if (calls.has(key)) return [];
     const name = asString(stated);
     if (!name) throw namelessCall();
     const call = calls.size;
-    calls.set(index, call);
+    calls.set(key, call);
     const callId = asString(call_id) || asString(id) || `call_${randomHex(12)}`;
     const kept = JSON.stringify(thoughts);
     if (thoughts.length > 0 && kept.length <= MAX_THOUGHT_CHARS) signatures.set(callId, kept);
@@ -118,19 +132,17 @@ function createItemReader(signatures: SignatureStore) {
     return [{ type: "tool_call", call, id: callId, name }];
   }
 
-  function argumentPart(stated: unknown, index: unknown): Part[] {
-    const call = calls.get(index);
+  function argumentPart(stated: unknown, key: unknown): Part[] {
+    const call = calls.get(key);
     const text = textOf(stated);
     if (call === undefined || text === "") return [];
     withArguments.add(call);
     return [{ type: "tool_arguments", call, text }];
   }
 
-  function wholeCall(item: Json, index: unknown): Part[] {
-    const started = startCall(item, index);
-    const isNew = !withArguments.has(calls.get(index)!);
-    return isNew ? [...started, ...argumentPart(item["arguments"], index)] : started;
-  }
+  /** All arguments of a call, unless they came in pieces. */
+  const wholeArguments = (stated: unknown, key: unknown): Part[] =>
+    withArguments.has(calls.get(key)!) ? [] : argumentPart(stated, key);
 
   /** Keeps the reasoning if its provider sealed it. Only such an item can go back. */
   function keepThought({ type, id, summary, encrypted_content }: Json): void {
@@ -138,46 +150,53 @@ function createItemReader(signatures: SignatureStore) {
       thoughts.push({ type, id, summary: summary ?? [], encrypted_content });
   }
 
-  /** The first parts of an item, apart from the text of an item before. */
-  function firstParts(parts: Part[], index: unknown): Part[] {
-    begun.add(index);
-    const isText = parts.some(({ type }) => type === "text");
-    const before: Part[] = hasText && isText ? [{ type: "text", text: PARAGRAPH }] : [];
-    hasText ||= isText;
-    return [...before, ...parts];
+  function hasThoughts(type: unknown): boolean {
+    thoughtEvent ??= type;
+    return thoughtEvent === type;
   }
 
-  const read = (parts: Part[]): Part[] => {
-    hasRead ||= parts.length > 0;
-    return parts;
-  };
+  /** The parts of an item. The first are apart from a text of the same kind in an item before. */
+  function read(parts: TextPart[], key: unknown): Part[] {
+    const isFirst = !begun.has(key);
+    const before = parts.slice(0, isFirst ? 1 : 0).filter(({ type }) => kinds.has(type));
+    if (parts.length > 0) begun.add(key);
+    for (const { type } of parts) kinds.add(type);
+    return [...before.flatMap(({ type }) => textPart(type, PARAGRAPH)), ...parts];
+  }
 
   return {
-    /** Whether any item had something to read. */
-    hasRead: () => hasRead,
+    /** Whether an item of the same type had something to read. */
+    hasRead({ type }: Json): boolean {
+      if (type === "function_call") return calls.size > 0;
+      return type === "message"
+        ? kinds.has("text") || kinds.has("refusal")
+        : kinds.has("reasoning");
+    },
     /** The parts of the beginning of an item, which has no content yet. */
-    begin: (item: Json, index: unknown): Part[] =>
-      item["type"] === "function_call" ? read(startCall(item, index)) : [],
+    begin: (item: Json, key: unknown): Part[] =>
+      item["type"] === "function_call" ? startCall(item, key) : [],
     /** The parts of a piece of an item. */
-    more({ type, delta, logprobs, summary_index }: Json, index: unknown): Part[] {
-      if (type === "response.function_call_arguments.delta") return argumentPart(delta, index);
-      if (type === "response.reasoning_summary_part.added" && summary_index !== 0)
-        return textPart("reasoning", PARAGRAPH);
+    more({ type, delta, logprobs, summary_index, arguments: all }: Json, key: unknown): Part[] {
+      if (type === "response.function_call_arguments.delta") return argumentPart(delta, key);
+      if (type === "response.function_call_arguments.done") return wholeArguments(all, key);
+      const isNextPart = type === "response.reasoning_summary_part.added" && summary_index !== 0;
+      if (isNextPart && thoughtEvent === SUMMARY_EVENT) return textPart("reasoning", PARAGRAPH);
       const kind = TEXT_EVENTS.get(type);
-      const parts = kind ? textPart(kind, delta, logprobs) : [];
-      return parts.length === 0 || begun.has(index) ? parts : read(firstParts(parts, index));
+      const isRead = kind !== "reasoning" || hasThoughts(type);
+      return kind && isRead ? read(textPart(kind, delta, logprobs), key) : [];
     },
     /** The parts of a whole item, unless they came in pieces. */
-    end(item: Json, index: unknown): Part[] {
-      if (item["type"] === "function_call") return read(wholeCall(item, index));
+    end(item: Json, key: unknown): Part[] {
+      if (item["type"] === "function_call")
+        return [...startCall(item, key), ...wholeArguments(item["arguments"], key)];
       if (item["type"] === "reasoning") keepThought(item);
-      return begun.has(index) ? [] : read(firstParts(wholeParts(item), index));
+      return begun.has(key) ? [] : read(wholeParts(item), key);
     },
   };
 }
 
 /** The parts of a whole message, or of a whole thought. Other items are not asked for. */
-function wholeParts({ type, content, summary }: Json): Part[] {
+function wholeParts({ type, content, summary }: Json): TextPart[] {
   if (type === "message") return asArray(content).map(asObject).flatMap(contentPart);
   if (type !== "reasoning") return [];
   const stated = asArray(summary).length > 0 ? summary : content;
@@ -186,5 +205,5 @@ function wholeParts({ type, content, summary }: Json): Part[] {
 }
 
 /** A part of a message. Others than texts and refusals are not asked for. */
-const contentPart = ({ type, text, refusal, logprobs }: Json): Part[] =>
+const contentPart = ({ type, text, refusal, logprobs }: Json): TextPart[] =>
   type === "refusal" ? textPart("refusal", refusal) : textPart("text", text, logprobs);

@@ -15,12 +15,16 @@ import { requestBody } from "./request.ts";
 const NAME = "responses";
 const PATH = "/responses";
 
-/** The code of a provider that cannot open the sealed reasoning, such as another account's. */
-const UNREADABLE = "invalid_encrypted_content";
+/**
+ * The words of a provider that cannot open the sealed reasoning, such as another account's, or
+ * looks for it by its id. Azure states no code, and servers between may state their own.
+ */
+const UNREADABLE = /encrypted.content|\brs_/i;
 
 /** A dialect for one attempt: if the provider cannot open its reasoning, the next goes without. */
 export function createResponsesDialect(signatures: SignatureStore): Dialect {
-  let forget = (): void => undefined;
+  /** Forgets the reasoning that was sent. False: none was. */
+  let forget = (): boolean => false;
   return {
     framing: serverSentEvents,
     request(chat, target) {
@@ -28,12 +32,14 @@ export function createResponsesDialect(signatures: SignatureStore): Dialect {
       const sent: string[] = [];
       forget = () => {
         for (const id of sent) kept.set(id, "");
+        return sent.length > 0;
       };
       const noting: SignatureStore = {
         ...kept,
         get(id) {
-          sent.push(id);
-          return kept.get(id);
+          const text = kept.get(id);
+          if (text) sent.push(id);
+          return text;
         },
       };
       return { path: PATH, body: requestBody(chat, target, noting) };
@@ -42,9 +48,10 @@ export function createResponsesDialect(signatures: SignatureStore): Dialect {
     decoder: ({ upstreamModel }) => createResponsesDecoder(modelStore(signatures, upstreamModel)),
     refusal(status, headers, body) {
       const error = refusal(status, headers, body);
-      if (asObject(asObject(body)["error"])["code"] !== UNREADABLE) return error;
-      forget();
-      return new ProviderError("upstream_error", error.message, error.detail);
+      const { code } = asObject(asObject(body)["error"]);
+      if (!UNREADABLE.test(`${code} ${error.detail.providerMessage}`) || !forget()) return error;
+      const detail = { ...error.detail, operator: undefined, fromContent: true };
+      return new ProviderError("upstream_error", error.message, detail);
     },
   };
 }

@@ -5,7 +5,12 @@ import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { asArray, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { withCallIds, withStatedIds } from "../provider-words/index.ts";
-import { acceptedTools, hashedId, type SignatureStore } from "../turns/index.ts";
+import {
+  acceptedTools,
+  hashedId,
+  type SignatureStore,
+  withParsableArguments,
+} from "../turns/index.ts";
 
 /** The API refuses a smaller bound. */
 const LEAST_OUTPUT_TOKENS = 16;
@@ -40,9 +45,27 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   };
 }
 
-/** The messages with ids of calls that the API accepts. */
-const messagesOf = ({ messages }: ChatRequest): readonly Message[] =>
-  withCallIds(withStatedIds(messages), (id) => (id.length > MAX_CALL_ID ? hashedId(id) : id));
+/** The messages with ids of calls that the API accepts, and arguments that all servers parse. */
+function messagesOf({ messages }: ChatRequest): readonly Message[] {
+  const [called, answered] = [createCallIds(), createCallIds()];
+  return withStatedIds(withParsableArguments(messages)).flatMap((message) =>
+    withCallIds([message], message.role === "tool" ? answered : called),
+  );
+}
+
+/**
+ * The API refuses a long id, and an id of two calls, but some providers count their calls from 0 in
+ * each reply. The second result with an id is that of the second call with it, and so on.
+ */
+function createCallIds() {
+  const counts = new Map<string, number>();
+  return (id: string): string => {
+    const count = counts.get(id) ?? 0;
+    counts.set(id, count + 1);
+    if (count > 0) return hashedId(`${id} ${count}`);
+    return id.length > MAX_CALL_ID ? hashedId(id) : id;
+  };
+}
 
 /**
  * The items of one message. The reasoning that the provider sealed goes back before the call that
@@ -61,7 +84,9 @@ function itemsOf(message: Message, signatures: SignatureStore, traits: Traits): 
   ]);
   const usual = calls.length > 0 ? "commentary" : "final_answer";
   const phase = traits.takes.includes("phase") ? usual : undefined;
-  return [...(thoughts[0] ?? []), ...(content ? [{ role, content, phase }] : []), ...calls];
+  // llama.cpp knows the model's own messages by their type.
+  const said = content ? [{ type: "message", role, content, phase }] : [];
+  return [...(thoughts[0] ?? []), ...said, ...calls];
 }
 
 function partOf(part: ContentPart): object {
@@ -75,14 +100,15 @@ function partOf(part: ContentPart): object {
   return { type: "input_image", image_url: url, detail };
 }
 
-/** A tool is strict in this API unless it says otherwise, and must have a schema. */
+/** A tool is strict in this API unless it says otherwise, and needs the schema of an object. */
 function toolFields(chat: ChatRequest, target: Target): object {
   const { tool_choice: choice } = chat;
+  if (choice === "none" && target.traits.tool_choice === "auto") return {};
   const tools = acceptedTools(chat.tools, target)?.map(({ function: declared }) => ({
     type: "function",
     name: declared.name,
     description: declared.description,
-    parameters: declared.parameters ?? { type: "object", properties: {} },
+    parameters: { type: "object", properties: {}, ...declared.parameters },
     strict: declared.strict ?? false,
   }));
   const tool_choice =

@@ -9,6 +9,7 @@ import { createSignatureStore } from "../../../../src/extensions/providers/turns
 import { checkConfig } from "../../../support/config.ts";
 import { configFor, json, readStream, startGateway, user } from "../../../support/gateway.ts";
 import { inTurn, startProvider, status, stream } from "../../../support/provider.ts";
+import type { Scope } from "../../../support/scope.ts";
 import { issueLines } from "../../../support/token-service.ts";
 import {
   askedBy,
@@ -117,12 +118,12 @@ describe("a request to the Responses API", () => {
             { type: "input_file", ...file, filename: "document.pdf" },
           ],
         },
-        { role: "assistant", content: "Let me see.", phase: "commentary" },
+        { type: "message", role: "assistant", content: "Let me see.", phase: "commentary" },
         { type: "function_call", call_id: "c1", name: "f", arguments: '{ "a":1}' },
         { type: "function_call", call_id: "c2", name: "f", arguments: "{}" },
         { type: "function_call_output", call_id: "c1", output: "one" },
         { type: "function_call_output", call_id: "c2", output: "two" },
-        { role: "assistant", content: "It is so.", phase: "final_answer" },
+        { type: "message", role: "assistant", content: "It is so.", phase: "final_answer" },
         { role: "user", content: "Why?" },
       ],
       stream: true,
@@ -147,6 +148,8 @@ describe("a request to the Responses API", () => {
   });
 
   const shown = { type: "enabled" };
+  const TOOL = { type: "function", function: { name: "f" } };
+  const NO_PARAMETERS = { type: "object", properties: {} };
   const jsonObject = { type: "json_object" };
   for (const [fields, sent, target = THINKER] of [
     [{}, { reasoning: { effort: "none" }, include: ["reasoning.encrypted_content"] }],
@@ -161,7 +164,17 @@ describe("a request to the Responses API", () => {
       { seed: undefined, text: undefined, stream: undefined },
     ],
     [{ response_format: jsonObject }, { text: { format: jsonObject } }],
-    [{ tools: [{ type: "function", function: { name: "f" } }] }, { tool_choice: "none" }],
+    [{ tools: [TOOL] }, { tool_choice: "none" }],
+    [
+      { tools: [TOOL] },
+      { tools: undefined, tool_choice: undefined },
+      targetOf({ dialect: "responses", ...{ tool_choice: "auto" } }),
+    ],
+    [
+      { tools: [{ type: "function", function: { name: "f", parameters: {} } }] },
+      { tools: [{ type: "function", name: "f", parameters: NO_PARAMETERS, strict: false }] },
+      targetOf({ dialect: "responses" }),
+    ],
   ] as const)
     it(`has ${JSON.stringify(sent)} for ${JSON.stringify(fields)}`, () => {
       const { body } = askedBy(dialect(), fields, target);
@@ -180,6 +193,24 @@ describe("a request to the Responses API", () => {
     const { text, prompt_cache_key, safety_identifier, user: name } = provider.asked[0]!.body;
     assert.deepEqual([text, prompt_cache_key, name], [{ verbosity: "low" }, "k1", undefined]);
     assert.match(safety_identifier, /^[0-9a-f]{32}$/);
+  });
+
+  it("replaces an id that an earlier call had, in the call and in its result", () => {
+    const twice = calling(callOf("f:0", "f"), callOf("f:0", "g"));
+    const messages = [...calledOf("f:0"), twice, resultOf("f:0", "of f"), resultOf("f:0", "of g")];
+    const { input } = askedBy(dialect(), { messages }, PLAIN).body as any;
+    const ids = input.map(({ call_id }: { call_id: string }) => call_id);
+    assert.equal(ids[0], "f:0");
+    assert.match(ids[2], /^call_[0-9a-f]{24}$/);
+    assert.equal(new Set(ids).size, 3);
+    assert.deepEqual(ids.slice(4), [ids[2], ids[3]]);
+    assert.equal(ids[1], ids[0]);
+  });
+
+  it("wraps arguments of a call that are no object, which other servers refuse", () => {
+    const messages = [calling(callOf("c1", "f", '{"a')), resultOf("c1")];
+    const [call] = askedBy(dialect(), { messages }, PLAIN).body["input"];
+    assert.equal(call.arguments, '{"_raw":"{\\"a"}');
   });
 
   it("replaces an id of a call that is too long, in the call and in its result", () => {
@@ -272,6 +303,96 @@ describe("a reply of the Responses API is the same whole and streamed", () => {
       { text: "Hello.", reasoning: "Hm.", calls: [], finish: "stop" },
     ],
     [
+      "thoughts between calls",
+      [thinking, CALL, { ...thinking, id: "rs_2" }, second],
+      [
+        piece("reasoning_summary_text.delta", 0, { delta: "First.\n\nSecond." }),
+        item("done", 1, CALL),
+        piece("reasoning_summary_text.delta", 2, { delta: "First.\n\nSecond." }),
+        item("done", 3, second),
+      ],
+      {
+        text: "",
+        reasoning: "First.\n\nSecond.\n\nFirst.\n\nSecond.",
+        calls: [
+          ["call_1", "f", '{"a":1}'],
+          ["call_2", "f", "{}"],
+        ],
+        finish: "tool_calls",
+      },
+    ],
+    [
+      "events without indexes, as llama.cpp writes them",
+      [thinking, saying("Hello."), CALL, second],
+      [
+        { type: "response.reasoning_text.delta", item_id: "rs_1", delta: "First.\n\nSecond." },
+        { type: "response.output_item.done", item: thinking },
+        { type: "response.output_text.delta", item_id: "msg_1", delta: "Hello." },
+        { type: "response.output_item.done", item: { ...saying("Hello."), id: "msg_1" } },
+        ...[CALL, second].flatMap((call) => [
+          { type: "response.output_item.added", item: { ...call, arguments: "" } },
+          {
+            type: "response.function_call_arguments.delta",
+            item_id: call.call_id,
+            delta: call.arguments,
+          },
+        ]),
+        ...[CALL, second].map((call) => ({ type: "response.output_item.done", item: call })),
+      ],
+      {
+        text: "Hello.",
+        reasoning: "First.\n\nSecond.",
+        calls: [
+          ["call_1", "f", '{"a":1}'],
+          ["call_2", "f", "{}"],
+        ],
+        finish: "tool_calls",
+      },
+    ],
+    [
+      "a thought and a text with one index",
+      [thinking, saying("Hello.")],
+      [
+        piece("reasoning_summary_text.delta", 0, { delta: "First.\n\nSecond." }),
+        piece("output_text.delta", 0, { delta: "Hel" }),
+        piece("output_text.delta", 0, { delta: "lo." }),
+      ],
+      { text: "Hello.", reasoning: "First.\n\nSecond.", calls: [], finish: "stop" },
+    ],
+    [
+      "thoughts that come twice, as SGLang writes those of gpt-oss",
+      [thinking, saying("Hello.")],
+      [
+        piece("reasoning_text.delta", 0, { delta: "First.\n\n" }),
+        piece("reasoning_summary_part.added", 0, { summary_index: 0 }),
+        piece("reasoning_summary_text.delta", 0, { delta: "First.\n\n" }),
+        piece("reasoning_text.delta", 0, { delta: "Second." }),
+        piece("reasoning_summary_text.delta", 0, { delta: "Second." }),
+        item("done", 1, saying("Hello.")),
+      ],
+      { text: "Hello.", reasoning: "First.\n\nSecond.", calls: [], finish: "stop" },
+    ],
+    [
+      "arguments that come only at their end",
+      [CALL],
+      [
+        item("added", 0, { ...CALL, arguments: "" }),
+        piece("function_call_arguments.done", 0, { arguments: '{"a":1}' }),
+      ],
+      { text: "", reasoning: "", calls: [["call_1", "f", '{"a":1}']], finish: "tool_calls" },
+    ],
+    [
+      "a text and a call that come only in the last event",
+      [thinking, saying("Hello."), CALL],
+      [piece("reasoning_summary_text.delta", 0, { delta: "First.\n\nSecond." })],
+      {
+        text: "Hello.",
+        reasoning: "First.\n\nSecond.",
+        calls: [["call_1", "f", '{"a":1}']],
+        finish: "tool_calls",
+      },
+    ],
+    [
       "a refusal",
       [refused],
       [piece("refusal.delta", 0, { delta: "I cannot." }), item("done", 0, refused)],
@@ -360,6 +481,7 @@ describe("a reply of the Responses API that fails", () => {
     ["no reason", failed(null), "upstream_error"],
     ["another state", failed(null, "cancelled"), "upstream_error"],
     ["a call without a name", item("added", 0, { ...CALL, name: "" }), "upstream_error"],
+    ["no state", { type: "response.failed", response: { usage: FIGURES } }, "upstream_error"],
     [
       "an event of its own",
       { type: "error", code: "server_error", message: "Oops." },
@@ -393,7 +515,7 @@ describe("sealed reasoning", () => {
     resultOf("call_2"),
   ];
   const typesOf = (input: readonly Record<string, any>[]) =>
-    input.map(({ type, role, call_id, id }) => call_id ?? id ?? type ?? role);
+    input.map(({ type, role, call_id, id }) => call_id ?? id ?? role ?? type);
 
   it("goes back before the call that it led to, to the model that sealed it", () => {
     const store = createSignatureStore();
@@ -415,6 +537,17 @@ describe("sealed reasoning", () => {
     const other = targetOf(ROW, { reasoning: true, upstream_model: "other" });
     const without = ["user", "assistant", ...results, ...results];
     assert.deepEqual(typesOf(askedOf(other)), without);
+  });
+
+  it("goes back once if an id is that of two calls", () => {
+    const store = createSignatureStore();
+    createResponsesDialect(store)
+      .decoder(THINKER)
+      .push(whole([THOUGHT, CALL]));
+    const messages = [...calledOf("call_1"), ...calledOf("call_1")];
+    const { input } = askedBy(createResponsesDialect(store), { messages }, THINKER).body;
+    const again = input[3].call_id;
+    assert.deepEqual(typesOf(input), ["rs_1", "call_1", "call_1", again, again]);
   });
 
   const unsealed = { type: "reasoning", id: "rs_1", summary: [] };
@@ -442,11 +575,10 @@ describe("sealed reasoning", () => {
     assert.deepEqual(body["input"][1], THOUGHT);
   });
 
-  it("is left out of the next attempt if the provider cannot open it", async (t) => {
-    const unreadable = { code: "invalid_encrypted_content", message: "could not be verified" };
+  async function asksAgain(t: Scope, code: number, error: object) {
     const replies = [
       status(200, whole([THOUGHT, CALL])),
-      status(400, { error: unreadable }),
+      status(code, { error }),
       status(200, whole([saying("So.")])),
     ];
     const provider = await startProvider(t, inTurn(...replies));
@@ -465,6 +597,26 @@ describe("sealed reasoning", () => {
     assert.equal(choices[0].message.content, "So.");
     const sent = provider.asked.map(({ body }) => typesOf(body["input"]).includes("rs_1"));
     assert.deepEqual(sent, [false, true, false]);
+  }
+
+  for (const [name, code, error] of [
+    ["with a code", 400, { code: "invalid_encrypted_content", message: "could not be verified" }],
+    [
+      "without a code",
+      400,
+      { code: null, message: "The encrypted content gAAA could not be verified." },
+    ],
+    ["by its id", 404, { code: null, message: "Item with id 'rs_1' not found." }],
+  ] as const)
+    it(`is left out of the next attempt if the provider cannot open it, and says so ${name}`, (t) =>
+      asksAgain(t, code, error));
+
+  it("is no reason to ask again if none was sent", () => {
+    const message = "Encrypted content is not supported with this model.";
+    const asking = dialect();
+    askedBy(asking, { messages: CONVERSATION }, THINKER);
+    const { code } = asking.refusal(400, { get: () => null }, { error: { message } });
+    assert.equal(code, "upstream_rejected");
   });
 });
 
