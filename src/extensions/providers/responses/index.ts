@@ -58,7 +58,7 @@ export function createResponsesDialect(signatures: SignatureStore): Dialect {
 
 export function install(gateway: Installer): void {
   gateway.fill(slots.dialect(NAME), {
-    thinkingSwitches: ["reasoning_effort", "none"],
+    thinkingSwitches: ["reasoning_effort", "no_summary", "none"],
     unsupported: ["audio"],
     appended: { path: PATH, end: /\/(responses|chat|chat\/completions)$/ },
     mediaRules: "openai",

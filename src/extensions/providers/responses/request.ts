@@ -128,9 +128,9 @@ function textField({ response_format: format, extras }: ChatRequest, { takes }: 
 
 /** A summary takes time, and some organizations may not ask for it, so only if it is shown. */
 function thinkingField(chat: ChatRequest, traits: Traits): object | undefined {
-  if (traits.thinking !== "reasoning_effort") return undefined;
+  if (traits.thinking === "none") return undefined;
   if (!chat.wantsThinking) return traits.thinking_off ? { effort: "none" } : undefined;
-  const summary = chat.showThinking ? "auto" : undefined;
+  const summary = chat.showThinking && traits.thinking !== "no_summary" ? "auto" : undefined;
   return { effort: effortOf(chat.effort ?? "medium", traits), summary };
 }
 

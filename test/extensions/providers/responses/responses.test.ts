@@ -24,6 +24,7 @@ import {
 
 const ROW = { vendor: "openai", dialect: "responses" };
 const THINKER = targetOf(ROW, { reasoning: true });
+const thinkingBy = (thinking: string) => targetOf({ ...ROW, thinking }, { reasoning: true });
 const PLAIN = targetOf(ROW, { upstream_model: "gpt-4.1" });
 const dialect = () => createResponsesDialect(createSignatureStore());
 const THOUGHT = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "gAAA" };
@@ -155,9 +156,11 @@ describe("a request to the Responses API", () => {
     [{}, { reasoning: { effort: "none" }, include: ["reasoning.encrypted_content"] }],
     [{ reasoning_effort: "high" }, { reasoning: { effort: "high" }, temperature: undefined }],
     [{ thinking: shown }, { reasoning: { effort: "medium", summary: "auto" } }],
-    [{}, { reasoning: undefined }, targetOf(ROW, { reasoning: true, ...{ thinking_off: false } })],
+    [{}, { reasoning: undefined }, targetOf({ ...ROW, thinking_off: false }, { reasoning: true })],
     [{}, { reasoning: undefined }, targetOf({ dialect: "responses" }, { reasoning: true })],
     [{ thinking: shown }, { reasoning: undefined, include: undefined }, PLAIN],
+    [{ thinking: shown }, { reasoning: { effort: "medium" } }, thinkingBy("no_summary")],
+    [{ thinking: shown }, { reasoning: undefined }, thinkingBy("none")],
     [{ max_tokens: 1 }, { max_output_tokens: 16 }],
     [
       { seed: 3, user: "u" },
