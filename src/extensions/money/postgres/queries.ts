@@ -165,16 +165,18 @@ const DIMENSION_TEXTS: Readonly<Partial<Record<Dimension, string>>> = {
   provider: "coalesce(provider, '')",
 };
 
-/** The query that adds up rows by the dimensions. Costs are texts. */
+/**
+ * The query that adds up rows by the dimensions. Costs are texts. It groups by columns, not by
+ * their texts, because the planner knows how many values a column has.
+ */
 export function sumsBy(by: readonly Dimension[], where: string): string {
-  const groups = by.map((name) => DIMENSION_TEXTS[name] ?? name);
   const columns = [
-    ...by.map((name, index) => `${groups[index]} AS ${name}`),
+    ...by.map((name) => `${DIMENSION_TEXTS[name] ?? name} AS ${name}`),
     "count(*) AS requests",
     ...SUMMED_COUNTS.map((name) => `sum(${name}) AS ${name}`),
     "sum(cost)::text AS cost",
   ];
   return `SELECT to_json(sums) AS value FROM (
     SELECT ${columns.join(", ")} FROM usage_records WHERE ${where}
-    GROUP BY ${groups.join(", ") || "()"} HAVING count(*) > 0) AS sums`;
+    GROUP BY ${by.join(", ") || "()"} HAVING count(*) > 0) AS sums`;
 }
