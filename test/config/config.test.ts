@@ -299,6 +299,7 @@ describe("references", () => {
     ["upstream.proxy", /a % that encodes nothing/, nest("upstream.proxy", "http://u:p%zz@h:1")],
     ["limits.on_error", /"local".*"refuse"/, nest("limits.on_error", "ignore")],
     ["usage.store", /"file" or the address of a Post/, nest("usage.store", "mysql://127.0.0.1")],
+    ["usage.store", /sslmode/, nest("usage.store", "postgres://127.0.0.1/db?ssl=require")],
   ] as readonly (readonly [string, RegExp, object])[]) {
     it(`${path}: ${words.source}, in ${JSON.stringify(over)}`, () => {
       const [fault, ...others] = refusedConfig(over);

@@ -7,7 +7,7 @@ import {
   type UsageFilter,
   type UsageRecord,
 } from "../records/index.ts";
-import { SET_ALL, WHOLE_RECORD } from "./tables.ts";
+import { COLUMN_LIST, SET_ALL, WHOLE_RECORD } from "./tables.ts";
 
 /**
  * Notes that this place ($2) of a source ($1) is active with its data_dir ($3). Returns the
@@ -57,7 +57,7 @@ export const ADD = `WITH moved AS (${SET_CURSOR}),
   counted AS (
     INSERT INTO usage_days SELECT $1, day, count(*) FROM added GROUP BY day
     ON CONFLICT (source, day) DO UPDATE SET records = usage_days.records + excluded.records),
-  kept AS (INSERT INTO usage_records SELECT * FROM added)
+  kept AS (INSERT INTO usage_records (${COLUMN_LIST}) SELECT ${COLUMN_LIST} FROM added)
   SELECT value FROM moved`;
 
 /**
@@ -84,8 +84,8 @@ export const COUNT_DAY = `SELECT json_build_object('stated', records,
 export const DELETE_DAY = `DELETE FROM usage_records WHERE day = $1 AND ${isOf("$2")}`;
 
 /** Adds records, and overwrites those that were moved to another day. $1: rowsOf() the records. */
-export const PUT = `INSERT INTO usage_records
-  SELECT * FROM json_populate_recordset(NULL::usage_records, $1)
+export const PUT = `INSERT INTO usage_records (${COLUMN_LIST})
+  SELECT ${COLUMN_LIST} FROM json_populate_recordset(NULL::usage_records, $1)
   ON CONFLICT (usage_id) DO UPDATE ${SET_ALL}`;
 
 /** Records as rows of the table, in JSON. */
@@ -165,16 +165,18 @@ const DIMENSION_TEXTS: Readonly<Partial<Record<Dimension, string>>> = {
   provider: "coalesce(provider, '')",
 };
 
-/** The query that adds up rows by the dimensions. Costs are texts. */
+/**
+ * The query that adds up rows by the dimensions. Costs are texts. It groups by columns, not by
+ * their texts, because the planner knows how many values a column has.
+ */
 export function sumsBy(by: readonly Dimension[], where: string): string {
-  const groups = by.map((name) => DIMENSION_TEXTS[name] ?? name);
   const columns = [
-    ...by.map((name, index) => `${groups[index]} AS ${name}`),
+    ...by.map((name) => `${DIMENSION_TEXTS[name] ?? name} AS ${name}`),
     "count(*) AS requests",
     ...SUMMED_COUNTS.map((name) => `sum(${name}) AS ${name}`),
     "sum(cost)::text AS cost",
   ];
   return `SELECT to_json(sums) AS value FROM (
     SELECT ${columns.join(", ")} FROM usage_records WHERE ${where}
-    GROUP BY ${groups.join(", ") || "()"} HAVING count(*) > 0) AS sums`;
+    GROUP BY ${by.join(", ") || "()"} HAVING count(*) > 0) AS sums`;
 }

@@ -27,6 +27,9 @@ const typeOf = (column: string): string =>
 /** All columns of `usage_records`, in their order. */
 const COLUMNS = [...USAGE_COLUMNS, "day", "details", "log_segment", "log_line", "log_sha256"];
 
+/** The same, in SQL. Other columns, which the operator has added, get their defaults. */
+export const COLUMN_LIST = COLUMNS.join(", ");
+
 const definitions = COLUMNS.map((name) => `${name} ${typeOf(name)}`);
 
 /**

@@ -239,6 +239,25 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal(at.closed()[0]?.["records"], 3);
   });
 
+  it("columns that the operator added get their defaults; a column must not be missing", async (t) => {
+    const { at, url } = await filled(t, "columns");
+    const [kept] = (await linesOf(at, DAY)).map((text) => JSON.parse(text) as UsageRecord);
+    const added =
+      "team text NOT NULL DEFAULT 'x', doubled bigint GENERATED ALWAYS AS (log_line * 2)";
+    await db.query(url, `ALTER TABLE usage_records ADD ${added.replace(", ", ", ADD ")} STORED`);
+    at.write(A, ...own(at, 2));
+    assert.equal((await at.pass()).copied, 1);
+    await at.books.store.replaceDay(DAY, inBatches([kept!]));
+    const found = await db.query(
+      url,
+      "SELECT team, doubled = log_line * 2 AS ok FROM usage_records",
+    );
+    assert.deepEqual(found, [{ team: "x", ok: true }]);
+    await db.query(url, "ALTER TABLE usage_records DROP COLUMN log_sha256");
+    at.write(A, ...own(at, 3));
+    await assert.rejects(at.pass(), /log_sha256.* does not exist/);
+  });
+
   it("existing tables need no right to create any", async (t) => {
     const { at, url } = await filled(t, "granted");
     await db.query(url, "CREATE ROLE clerk LOGIN PASSWORD 'clerk'");
