@@ -88,7 +88,9 @@ async function hasRival(dir: string, name: string, socket: string): Promise<bool
  * Undefined: both are too long.
  */
 const shortPath = (path: string): string | undefined =>
-  [path, relative("", path)].find((candidate) => Buffer.byteLength(candidate) <= MAX_SOCKET_PATH);
+  isShort(path) ? path : [relative("", path)].find(isShort);
+
+const isShort = (path: string): boolean => Buffer.byteLength(path) <= MAX_SOCKET_PATH;
 
 const socketPath = (path: string): string =>
   shortPath(path) ?? fail("invalid_value", tooLongText(path), ["data_dir"]);
@@ -105,8 +107,7 @@ export function whyTooLong(dir: string): string | undefined {
 }
 
 /** Whether `path` exists. Throws the system's error if that cannot be determined. */
-export const pathExists = (path: string): boolean =>
-  statSync(path, { throwIfNoEntry: false }) !== undefined;
+export const pathExists = (path: string): boolean => inodeOf(path) !== undefined;
 
 /** The inode number of a file, which distinguishes it from a copy. Undefined: there is no file. */
 export const inodeOf = (path: string): number | undefined =>

@@ -42,6 +42,15 @@ describe("acquireSocketLock", () => {
     second?.();
   });
 
+  it("needs no working directory for a path that is short enough", async (t) => {
+    t.mock.method(process, "cwd", () => {
+      throw new Error("ENOENT: no such file or directory, uv_cwd");
+    });
+    const release = await acquireSocketLock(join(folder(), "a.sock"));
+    assert.ok(release);
+    release();
+  });
+
   it("throws a fault of data_dir if no path to the socket is short enough", async () => {
     // The path relative to the working directory is the shorter one: 127 bytes, 24 more than 103.
     const path = resolve("x".repeat(120), "a.sock");
