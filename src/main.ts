@@ -4,7 +4,17 @@
 // imports nothing but types.
 import type { Process, Signals } from "./command-line/terminal.ts";
 
+refuseOtherRuntimes();
 const signals = listenForSignals();
+
+/** Ends the process where the program would fail later, with an error that does not say why. */
+function refuseOtherRuntimes(): void {
+  const { bun, node } = process.versions;
+  if (bun === undefined && "getBuiltinModule" in process) return;
+  const found = bun === undefined ? `Node ${node}` : `Bun ${bun}`;
+  process.stderr.write(`chat-gateway needs Node 20.19, 22.3 or later: this is ${found}\n`);
+  process.exit(1);
+}
 
 /** Listens at once. A signal that arrives before the program listens is kept for it. */
 function listenForSignals(): Signals {

@@ -149,6 +149,8 @@ export function startProcess(machine: Machine, bundle: Bundle, options: StartOpt
     stdin: undefined,
     exit,
     getuid: () => 1,
+    getBuiltinModule: require,
+    versions: {},
     pid: 1,
   });
   const globals = {

@@ -36,8 +36,8 @@ const UNREACHABLE = new RegExp(
     "|ERR_TLS|ERR_SSL_WRONG_VERSION|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)",
 );
 
-/** Codes that mean that this machine has no file or memory left for one more connection. */
-const SHORTAGE = /^(EMFILE|ENFILE|ENOBUFS|ENOMEM)$/;
+/** Codes that mean that this machine has no file, port or memory left for one more connection. */
+const SHORTAGE = /^(EMFILE|ENFILE|EADDRNOTAVAIL|ENOBUFS|ENOMEM)$/;
 
 /** Codes of wrong arguments to Node's own functions. */
 const BUG = /^ERR_(INVALID_ARG|INVALID_THIS|MISSING_ARGS|OUT_OF_RANGE)/;

@@ -153,6 +153,7 @@ describe("an error of the network", () => {
       (code) => [code, withCode(code), "model_unavailable", CONNECTION + code] as const,
     ),
     ["no file for a socket", withCode("EMFILE"), "upstream_error", `${CONNECTION}EMFILE`],
+    ["no port", withCode("EADDRNOTAVAIL"), "upstream_error", `${CONNECTION}EADDRNOTAVAIL`],
     ["a reset connection", RESET, "upstream_error", `${CONNECTION}ECONNRESET`],
     ["no HTTP", NO_HTTP, "upstream_error", `${CONNECTION}an answer that is not HTTP/1`],
     ["an error that fetch wraps", ofFetch(REFUSED), ...UNAVAILABLE],
@@ -166,7 +167,7 @@ describe("an error of the network", () => {
       const result = fromNetwork(error);
       assert.ok(result instanceof ProviderError);
       assert.deepEqual([result.code, result.message, result.cause], [code, message, error]);
-      assert.equal(result.countsForBreaker, !message.includes("EMFILE"));
+      assert.equal(result.countsForBreaker, !/EMFILE|EADDRNOTAVAIL/.test(message));
     });
 
   it("is a broken reply if the response had begun, even if TLS reports an unreadable version", () => {

@@ -35,7 +35,9 @@ export const createDemoTransport =
     const pace = () => pause(paceMs, undefined, { signal: cancel.signal }).catch(() => undefined);
 
     const contentType = request.stream ? "text/event-stream" : "application/json";
-    return { status: 200, headers: new Headers({ "content-type": contentType }), body: write() };
+    // Not Node's Headers, which load all of its fetch.
+    const headers = { get: (name: string) => (/^content-type$/i.test(name) ? contentType : null) };
+    return { status: 200, headers, body: write() };
   };
 
 function partsOf(request: DemoRequest, { reasoning, answer, call }: DemoReply): Part[] {

@@ -9,7 +9,7 @@ import { dirname, join, relative } from "node:path";
 import { systemClock, type Clock } from "../../../core/clock.ts";
 import { randomHex } from "../../../core/ids.ts";
 import { fail } from "../../../core/schema/checker.ts";
-import { moveUnlessTaken } from "./replace-file.ts";
+import { moveUnlessTaken, NEEDS, writeError } from "./replace-file.ts";
 
 /** The most bytes of a socket's path: operating systems accept this many, or a few more. */
 const MAX_SOCKET_PATH = 103;
@@ -88,7 +88,9 @@ async function hasRival(dir: string, name: string, socket: string): Promise<bool
  * Undefined: both are too long.
  */
 const shortPath = (path: string): string | undefined =>
-  [path, relative("", path)].find((candidate) => Buffer.byteLength(candidate) <= MAX_SOCKET_PATH);
+  isShort(path) ? path : [relative("", path)].find(isShort);
+
+const isShort = (path: string): boolean => Buffer.byteLength(path) <= MAX_SOCKET_PATH;
 
 const socketPath = (path: string): string =>
   shortPath(path) ?? fail("invalid_value", tooLongText(path), ["data_dir"]);
@@ -105,8 +107,7 @@ export function whyTooLong(dir: string): string | undefined {
 }
 
 /** Whether `path` exists. Throws the system's error if that cannot be determined. */
-export const pathExists = (path: string): boolean =>
-  statSync(path, { throwIfNoEntry: false }) !== undefined;
+export const pathExists = (path: string): boolean => inodeOf(path) !== undefined;
 
 /** The inode number of a file, which distinguishes it from a copy. Undefined: there is no file. */
 export const inodeOf = (path: string): number | undefined =>
@@ -125,10 +126,12 @@ export async function acquireSocketLock(path: string): Promise<(() => void) | un
   const server = createServer((socket) => socket.destroy())
     .on("error", () => undefined)
     .unref();
-  await once(server.listen({ path: socketPath(draft), exclusive: true }), "listening");
   let isOurs = false;
   try {
-    isOurs = moveUnlessTaken(draft, path);
+    await once(server.listen({ path: socketPath(draft), exclusive: true }), "listening");
+    isOurs = moveUnlessTaken(draft, path) && (await answers(path));
+  } catch (error) {
+    throw writeError(error as Error, draft);
   } finally {
     if (!isOurs) server.close();
   }
@@ -139,6 +142,16 @@ export async function acquireSocketLock(path: string): Promise<(() => void) | un
     if (inodeOf(path) === inode) rmSync(path, { force: true });
     server.close();
   };
+}
+
+/**
+ * True: the socket answers under its final name. Throws if it does not: with some file systems of
+ * FUSE, a hard link is another file, and then other processes would take its owner for dead.
+ */
+async function answers(path: string): Promise<true> {
+  if (await isLockHeld(path)) return true;
+  rmSync(path, { force: true });
+  throw new Error(`${path} does not answer; ${NEEDS}`);
 }
 
 /** Whether a live process answers at `path`. */

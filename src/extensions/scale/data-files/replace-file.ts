@@ -31,9 +31,18 @@ export async function writeDraft(path: string, content: Content): Promise<string
   }
 }
 
-/** Adds the path to the error of a write or a flush. Only errors of opening name it already. */
+/** What `data_dir` must be on. Not all file systems of networks, containers and FUSE suffice. */
+export const NEEDS = "data_dir needs a file system with Unix sockets and hard links";
+
+/**
+ * Adds to an error what it does not say: the path after a write or a flush, because only errors of
+ * opening name it, and what the file system lacks.
+ */
 export function writeError(error: NodeJS.ErrnoException, path: string): Error {
-  if (["write", "fsync"].includes(error.syscall ?? "")) error.message += ` ${path}`;
+  const { syscall = "", code = "" } = error;
+  if (["write", "fsync"].includes(syscall)) error.message += ` ${path}`;
+  if (["listen", "link"].includes(syscall) && ["EPERM", "ENOSYS", "ENOTSUP"].includes(code))
+    error.message += `; ${NEEDS}`;
   return error;
 }
 

@@ -39,6 +39,21 @@ describe("a process", () => {
     assert.equal((await ended(t, ["--version"], { env })).code, 1);
   });
 
+  for (const [runtime, change, found] of [
+    ["an older Node", "delete process.getBuiltinModule;", `Node ${process.versions.node}`],
+    [
+      "Bun",
+      "Object.defineProperty(process, 'versions', { value: { node: '26.3.0', bun: '1.4.5' } });",
+      "Bun 1.4.5",
+    ],
+  ] as const)
+    it(`of ${runtime} ends and says which Node the program needs`, async (t) => {
+      const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(change)}` };
+      const { code, stdout, stderr } = await ended(t, ["--version"], { env });
+      const words = `chat-gateway needs Node 20.19, 22.3 or later: this is ${found}\n`;
+      assert.deepEqual([code, stdout, stderr], [1, "", words]);
+    });
+
   it("uses ./gateway.json with secrets from the environment, or the demo without that file", async (t) => {
     const cwd = folder();
     const keys = [{ account: "a", key: "$A_KEY" }];

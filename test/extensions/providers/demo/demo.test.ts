@@ -145,6 +145,15 @@ describe("the demo transport, aborted", () => {
     await within(assert.rejects(next, reason), "the end of the pause");
   });
 
+  it("uses nothing of Node's fetch, which cannot run without WebAssembly", async (t) => {
+    const own = Object.getOwnPropertyDescriptor(globalThis, "Headers")!;
+    t.after(() => Object.defineProperty(globalThis, "Headers", own));
+    Reflect.deleteProperty(globalThis, "Headers");
+    const { headers } = await send(new Cancel(), false);
+    const found = ["Content-Type", "retry-after"].map((name) => headers.get(name));
+    assert.deepEqual(found, ["application/json", null]);
+  });
+
   it("returns a whole reply without pauses", async () => {
     const { body } = await send(new Cancel(), false);
     const { value } = await within(piecesOf(body!).next(), "the reply");

@@ -1,7 +1,8 @@
 // Locks between processes: sockets that respond as long as their process lives.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import fs, { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { join, resolve } from "node:path";
 import { describe, it } from "node:test";
 import {
@@ -41,12 +42,52 @@ describe("acquireSocketLock", () => {
     second?.();
   });
 
+  it("needs no working directory for a path that is short enough", async (t) => {
+    t.mock.method(process, "cwd", () => {
+      throw new Error("ENOENT: no such file or directory, uv_cwd");
+    });
+    const release = await acquireSocketLock(join(folder(), "a.sock"));
+    assert.ok(release);
+    release();
+  });
+
   it("throws a fault of data_dir if no path to the socket is short enough", async () => {
     // The path relative to the working directory is the shorter one: 127 bytes, 24 more than 103.
     const path = resolve("x".repeat(120), "a.sock");
     const acquiring = acquireSocketLock(path);
     await assert.rejects(acquiring, /data_dir: is 24 bytes too long for the sockets in it/);
   });
+});
+
+describe("an error says what data_dir needs, of a file system", () => {
+  const refusal = (code: string) => (): never => {
+    throw Object.assign(new Error(`${code}, link`), { syscall: "link", code });
+  };
+  for (const [situation, linkSync, words] of [
+    ["without hard links, such as FAT", refusal("EPERM"), /^EPERM, link; /],
+    ["that does not implement them", refusal("ENOSYS"), /^ENOSYS, link; /],
+    ["that does not support them", refusal("ENOTSUP"), /^ENOTSUP, link; /],
+    [
+      "where a hard link is another file, such as bindfs",
+      (_draft: string, path: string) => writeFileSync(path, ""),
+      /a\.sock does not answer; /,
+    ],
+  ] as const)
+    it(situation, async (t) => {
+      const dir = folder();
+      const { mock } = t.mock.method(fs, "linkSync", linkSync);
+      syncBuiltinESMExports();
+      t.after(() => {
+        mock.restore();
+        syncBuiltinESMExports();
+      });
+      await assert.rejects(acquireSocketLock(join(dir, "a.sock")), ({ message }: Error) => {
+        assert.match(message, words);
+        assert.match(message, /; data_dir needs a file system with Unix sockets and hard links$/);
+        return true;
+      });
+      assert.deepEqual(readdirSync(dir), []);
+    });
 });
 
 describe("withLock", () => {
