@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import dns from "node:dns";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { pipeline } from "node:stream";
 import { tmpdir } from "node:os";
@@ -268,19 +268,31 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     assert.equal(lookup.mock.callCount(), 1);
   });
 
-  it("without the package redis: an error that says what to install", async (t) => {
-    const { file } = bench.place({ store: "redis://:CANARY@127.0.0.1:1", accounts: acme(5) });
-    const elsewhere = mkdtempSync(join(tmpdir(), "elsewhere-"));
-    t.after(() => rmSync(elsewhere, { recursive: true }));
-    for (const command of ["serve", "check"]) {
-      const args = [command, "--config", file];
-      const { code, stdout, stderr } = await runToEnd(quickest(elsewhere), args);
-      assert.deepEqual([code, stdout], [1, ""], command);
-      const told = /^chat-gateway: limits\.store: [^\n]*npm install --save-optional redis[^\n]*\n$/;
-      assert.match(stderr, told);
-      assert.doesNotMatch(stderr, /CANARY/);
-    }
-  });
+  for (const [title, old, told] of [
+    ["without the package redis", "", /npm install --save-optional redis/],
+    [
+      "with version 4 of the package redis",
+      "exports.createClient = () => ({})",
+      /version 5 or later/,
+    ],
+  ] as const)
+    it(`${title}: an error that says what to install`, async (t) => {
+      const { file } = bench.place({ store: "redis://:CANARY@127.0.0.1:1", accounts: acme(5) });
+      const elsewhere = mkdtempSync(join(tmpdir(), "elsewhere-"));
+      t.after(() => rmSync(elsewhere, { recursive: true }));
+      if (old) {
+        mkdirSync(join(elsewhere, "node_modules"));
+        writeFileSync(join(elsewhere, "node_modules/redis.js"), old);
+      }
+      for (const command of ["serve", "check"]) {
+        const args = [command, "--config", file];
+        const { code, stdout, stderr } = await runToEnd(quickest(elsewhere), args);
+        assert.deepEqual([code, stdout], [1, ""], command);
+        assert.match(stderr, /^chat-gateway: limits\.store: [^\n]*\n$/);
+        assert.match(stderr, told);
+        assert.doesNotMatch(stderr, /CANARY/);
+      }
+    });
 
   it("without a free slot in an account: the request costs nothing in Redis", async (t) => {
     await redis.command("FLUSHALL");
