@@ -221,13 +221,18 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
 
   it("that rejects writes: a fault in each report until it accepts them, and logged once", async (t) => {
     await redis.command("FLUSHALL");
-    const gateway = await serveHere(t, { onError: "local", accounts: acme(100) });
+    const gateway = await serveHere(t, {
+      onError: "local",
+      accounts: { ...acme(100), full: { rpm: 1 } },
+    });
     await gateway.up();
+    await bench.flood(1, [gateway], "full");
     t.after(() => redis.command("CONFIG", "SET", "maxmemory", 0));
     await redis.command("CONFIG", "SET", "maxmemory", 1);
     await gateway.down(/^OOM/);
     for (let reports = 0; reports < 3; reports += 1) {
-      await pause(300); // by then a report asks again
+      await pause(300); // by then a request or a report asks again
+      await bench.flood(1, [gateway], "full"); // is rejected: it alone would need no write
       await gateway.status();
       await gateway.down();
     }
