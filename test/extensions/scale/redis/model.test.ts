@@ -92,6 +92,31 @@ describe("the model of the stored scripts", { skip: noRedis() }, () => {
     }
   });
 
+  it("has a script that fails without memory, even to reject a request", async () => {
+    const tasks = [
+      {
+        token: "",
+        tokens: 1,
+        offers: [
+          [
+            [0, 0],
+            [0, 0],
+          ],
+        ],
+        budgets: [],
+        limits: [0],
+      },
+    ];
+    const input = JSON.stringify({ gateway: "a", window: WINDOW_MS, lease: LEASE_MS, tasks });
+    await redis.command("CONFIG", "SET", "maxmemory", 1);
+    for (const words of [
+      [WINDOWS, "1", "one", String(WINDOW_MS), "0", "0"],
+      [BUDGETS, "2", "list", "counts", input],
+    ])
+      await assert.rejects(redis.command("EVAL", ...words), /^Error: OOM/);
+    await redis.command("CONFIG", "SET", "maxmemory", 0);
+  });
+
   it("admits to windows and takes admissions back as the script of limits does", async () => {
     await compare(WINDOWS, ({ random, pick }, answer) => {
       const keys = random() < 0.5 ? ["one"] : ["one", "two"];
