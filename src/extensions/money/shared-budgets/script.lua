@@ -13,6 +13,7 @@
 -- A task without offers corrects the tokens of its admission. An amount is a pair of whole units
 -- and pico-units, which doubles count exactly.
 local UNIT = 1000000000000
+local DAY_MS = 86400000
 local input = cjson.decode(ARGV[1])
 local clock = redis.call('TIME')
 local time = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -45,8 +46,11 @@ local function rowOf(key, budget)
       -- it even if this answer does not arrive.
       if row.writes <= budget.writes then row.created = time end
     else
-      if period >= budget.period then -- a row of an earlier period counts nothing
+      if period >= budget.period then
         row.allSpent = plus(row.allSpent, {tonumber(spentUnits), tonumber(spentPicos)})
+      elseif tonumber(expires) + DAY_MS < time then
+        -- A row of an earlier period counts nothing, and its gateway has been gone for a day.
+        redis.call('HDEL', key, all[n])
       end
       if tonumber(expires) > time then -- an expired hold counts nothing
         row.allHeld = plus(row.allHeld, {tonumber(heldUnits), tonumber(heldPicos)})

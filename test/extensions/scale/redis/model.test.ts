@@ -92,6 +92,32 @@ describe("the model of the stored scripts", { skip: noRedis() }, () => {
     }
   });
 
+  it("has a script that drops rows of earlier periods whose gateways are gone", async () => {
+    await redis.command("FLUSHALL");
+    const budget = { period: "2026-08", amount: [9, 0], spent: [0, 0], held: [0, 0], writes: 0 };
+    const tasks = [{ token: "", tokens: 0, offers: [], budgets: [budget], limits: [] }];
+    const input = JSON.stringify({ gateway: "own", window: WINDOW_MS, lease: LEASE_MS, tasks });
+    const day = 86_400_000;
+    for (const [name, period, expired] of [
+      ["gone", "2026-07", 1.1 * day],
+      ["down", "2026-07", 0.9 * day],
+      ["counts", "2026-08", 9 * day],
+    ] as const)
+      await redis.command("HSET", "key", name, `${period} 1 0 1 0 ${START - expired} 1 1`);
+    const [[, , , [[, , spent, held]]]] = await redis.command(
+      "EVAL",
+      ...[at(BUDGETS, START, 0), "1", "key", input],
+    );
+    assert.deepEqual(
+      [spent, held],
+      [
+        [1, 0],
+        [0, 0],
+      ],
+    );
+    assert.deepEqual((await redis.command("HKEYS", "key")).sort(), ["counts", "down", "own"]);
+  });
+
   it("has a script that fails without memory, even to reject a request", async () => {
     const tasks = [
       {
