@@ -75,6 +75,8 @@ local function windowOf(list, hash, limit)
   redis.call('RPUSH', list, '')
   redis.call('RPOP', list)
   local newest = redis.call('LINDEX', list, -1)
+  -- Without the list, which the server may have evicted, nothing would ever leave the sum.
+  if not newest then redis.call('DEL', hash) end
   -- If the server's clock was set back, the time of the newest admission is now, and both keys
   -- expire after one window at most.
   local now = time

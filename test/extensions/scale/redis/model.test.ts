@@ -118,6 +118,21 @@ describe("the model of the stored scripts", { skip: noRedis() }, () => {
     assert.deepEqual((await redis.command("HKEYS", "key")).sort(), ["counts", "down", "own"]);
   });
 
+  it("has a script that forgets tokens if their list was evicted", async () => {
+    await redis.command("FLUSHALL");
+    const zero = [
+      [0, 0],
+      [0, 0],
+    ];
+    const task = { token: "a", tokens: 9, offers: [zero], budgets: [], limits: [10] };
+    const call = { gateway: "a", window: WINDOW_MS, lease: LEASE_MS, tasks: [task] };
+    const admit = async (): Promise<number> =>
+      (await redis.command("EVAL", BUDGETS, "2", "list", "counts", JSON.stringify(call)))[0][0];
+    assert.deepEqual([await admit(), await admit()], [1, 0]);
+    await redis.command("DEL", "list");
+    assert.deepEqual([await admit(), await admit()], [1, 0]);
+  });
+
   it("has a script that fails without memory, even to reject a request", async () => {
     const tasks = [
       {
