@@ -209,7 +209,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     t.after(() => redis.command("REPLICAOF", "NO", "ONE"));
     await redis.command("REPLICAOF", "127.0.0.1", 1);
     await bench.flood(1, [gateway]);
-    assert.match((await gateway.fault())!, /READONLY/);
+    await gateway.down(/^READONLY/); // on a busy machine the first answer may be late
     await redis.command("REPLICAOF", "NO", "ONE");
     const isBack = async () => {
       await bench.flood(1, [gateway]);
