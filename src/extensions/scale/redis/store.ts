@@ -136,7 +136,7 @@ export function openStoredScript(
     }
     fault = message;
     retryAt = now + RETRY_MS;
-    const since = message.startsWith("READONLY") ? renewedAt : Math.max(failedAt, renewedAt);
+    const since = message.includes("READONLY") ? renewedAt : Math.max(failedAt, renewedAt);
     // Before the client is ready, connecting has its own timeout.
     const timeoutMs = client.isReady ? SILENCE_MS : CONNECT_MS + SILENCE_MS;
     if (now - since >= timeoutMs) renew(now);

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import dns from "node:dns";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { pipeline } from "node:stream";
@@ -16,7 +17,7 @@ import { quickest, runToEnd } from "../../../support/program.ts";
 import { completion, silent, startProvider, status } from "../../../support/provider.ts";
 import { listening, noIpv6 } from "../../../support/listening.ts";
 import { noRedis, REDIS_FOLDER, startRedis, type Redis } from "../../../support/redis.ts";
-import { until } from "../../../support/wait.ts";
+import { until, within } from "../../../support/wait.ts";
 import * as bench from "./bench.ts";
 
 let redis: Redis;
@@ -218,6 +219,31 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     await until(isBack, "Redis to be asked again");
     assert.ok(!(await connections()).includes(before));
   });
+
+  for (const [version, words] of [
+    ["7", "READONLY You can't write against a read only replica. script: f, on @user_script:1."],
+    ["6", "ERR Error running script: @user_script:1: -READONLY You can't write against a replica."],
+  ])
+    it(`demoted to a replica, version ${version}: reconnects at once`, async (t) => {
+      t.mock.method(process, "cwd", () => REDIS_FOLDER);
+      const now = performance.now();
+      t.mock.method(performance, "now", () => now); // no failure lasts two seconds
+      const server = createServer((socket) => {
+        socket.on("error", () => undefined);
+        socket.on("data", (data) => {
+          const commands = String(data).match(/\*\d+\r\n\$/g) ?? [];
+          socket.write(`-${words}\r\n`.repeat(commands.length));
+        });
+      });
+      const store = (await listening(t, server)).replace("http", "redis");
+      const path = "extensions/scale/redis/script.lua";
+      const config = { limits: { store } } as unknown as Config;
+      const script = openStoredScript(config, "limits", path, () => undefined)!;
+      await script.start();
+      const again = once(server, "connection");
+      await script.run(["0"], () => undefined);
+      await within(again, "a second connection").finally(script.close);
+    });
 
   it("that rejects writes: a fault in each report until it accepts them, and logged once", async (t) => {
     await redis.command("FLUSHALL");
