@@ -13,6 +13,7 @@
 -- A task without offers corrects the tokens of its admission. An amount is a pair of whole units
 -- and pico-units, which doubles count exactly.
 local UNIT = 1000000000000
+local DAY_MS = 86400000
 local input = cjson.decode(ARGV[1])
 local clock = redis.call('TIME')
 local time = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -45,8 +46,11 @@ local function rowOf(key, budget)
       -- it even if this answer does not arrive.
       if row.writes <= budget.writes then row.created = time end
     else
-      if period >= budget.period then -- a row of an earlier period counts nothing
+      if period >= budget.period then
         row.allSpent = plus(row.allSpent, {tonumber(spentUnits), tonumber(spentPicos)})
+      elseif tonumber(expires) + DAY_MS < time then
+        -- A row of an earlier period counts nothing, and its gateway has been gone for a day.
+        redis.call('HDEL', key, all[n])
       end
       if tonumber(expires) > time then -- an expired hold counts nothing
         row.allHeld = plus(row.allHeld, {tonumber(heldUnits), tonumber(heldPicos)})
@@ -66,7 +70,13 @@ end
 
 -- Opens the window of a token limit, and drops the admissions that are older than a minute.
 local function windowOf(list, hash, limit)
+  -- A rejection and a correction may write nothing else. A server that takes no writes must not
+  -- seem to recover at each of them.
+  redis.call('RPUSH', list, '')
+  redis.call('RPOP', list)
   local newest = redis.call('LINDEX', list, -1)
+  -- Without the list, which the server may have evicted, nothing would ever leave the sum.
+  if not newest then redis.call('DEL', hash) end
   -- If the server's clock was set back, the time of the newest admission is now, and both keys
   -- expire after one window at most.
   local now = time

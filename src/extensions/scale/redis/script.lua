@@ -30,10 +30,10 @@ end
 
 local time, figures = string.format('%.3f', now), {}
 for i, key in ipairs(KEYS) do
-  if admitted == 1 then
-    redis.call('RPUSH', key, time)
-    redis.call('PEXPIRE', key, window_ms)
-  end
+  -- A rejection writes, too: a server that takes no writes then fails for every request, and does
+  -- not seem to recover at each rejection.
+  redis.call('RPUSH', key, time)
+  if admitted == 1 then redis.call('PEXPIRE', key, window_ms) else redis.call('RPOP', key) end
   local count = redis.call('LLEN', key)
   -- A full window next has room when only `limit - 1` admissions are left.
   local expiring = redis.call('LINDEX', key, math.max(0, count - limit_of(i))) or now

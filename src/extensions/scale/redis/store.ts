@@ -5,7 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { defineSetting } from "../../../config/setting.ts";
 import type { Config } from "../../../core/config.ts";
 import type { Diagnose } from "../../../core/diagnose.ts";
-import { literal } from "../../../core/schema/checker.ts";
+import { fail, literal } from "../../../core/schema/checker.ts";
 import { embeddedText } from "../../../embedded.ts";
 import { lookup } from "../../bounds/lookups/index.ts";
 import { loadPeer } from "../stores/index.ts";
@@ -69,13 +69,19 @@ export interface StoredScript {
 
 export const isRedis = ({ limits }: Config): boolean => limits.store !== "memory";
 
-/** Throws a ValidationError if the package is missing. */
-export const loadRedis = (): RedisPackage => loadPeer("redis", "limits.store");
+/** Throws a ValidationError if the package is missing or too old. */
+export function loadRedis(): RedisPackage {
+  const loaded = loadPeer<RedisPackage>("redis", "limits.store");
+  if ("createClientPool" in loaded) return loaded; // before version 5, clients lack destroy()
+  const command = "npm install --save-optional redis@latest";
+  const fault = `needs version 5 or later of the package 'redis': run '${command}'`;
+  return fail("unsupported_value", fault, ["limits", "store"]);
+}
 
 /**
  * Opens a script on the server of `limits.store`. `path`: its Lua file, relative to src. Logs each
  * failure and recovery of the store, as an event of `subject`. Undefined: the configuration names
- * no server. Throws a ValidationError if the package is missing.
+ * no server. Throws as loadRedis().
  */
 export function openStoredScript(
   config: Config,
@@ -130,7 +136,7 @@ export function openStoredScript(
     }
     fault = message;
     retryAt = now + RETRY_MS;
-    const since = message.startsWith("READONLY") ? renewedAt : Math.max(failedAt, renewedAt);
+    const since = message.includes("READONLY") ? renewedAt : Math.max(failedAt, renewedAt);
     // Before the client is ready, connecting has its own timeout.
     const timeoutMs = client.isReady ? SILENCE_MS : CONNECT_MS + SILENCE_MS;
     if (now - since >= timeoutMs) renew(now);

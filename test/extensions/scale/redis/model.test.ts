@@ -92,6 +92,72 @@ describe("the model of the stored scripts", { skip: noRedis() }, () => {
     }
   });
 
+  it("has a script that drops rows of earlier periods whose gateways are gone", async () => {
+    await redis.command("FLUSHALL");
+    const budget = { period: "2026-08", amount: [9, 0], spent: [0, 0], held: [0, 0], writes: 0 };
+    const tasks = [{ token: "", tokens: 0, offers: [], budgets: [budget], limits: [] }];
+    const input = JSON.stringify({ gateway: "own", window: WINDOW_MS, lease: LEASE_MS, tasks });
+    const day = 86_400_000;
+    for (const [name, period, expired] of [
+      ["gone", "2026-07", 1.1 * day],
+      ["down", "2026-07", 0.9 * day],
+      ["counts", "2026-08", 9 * day],
+    ] as const)
+      await redis.command("HSET", "key", name, `${period} 1 0 1 0 ${START - expired} 1 1`);
+    const [[, , , [[, , spent, held]]]] = await redis.command(
+      "EVAL",
+      ...[at(BUDGETS, START, 0), "1", "key", input],
+    );
+    assert.deepEqual(
+      [spent, held],
+      [
+        [1, 0],
+        [0, 0],
+      ],
+    );
+    assert.deepEqual((await redis.command("HKEYS", "key")).sort(), ["counts", "down", "own"]);
+  });
+
+  it("has a script that forgets tokens if their list was evicted", async () => {
+    await redis.command("FLUSHALL");
+    const zero = [
+      [0, 0],
+      [0, 0],
+    ];
+    const task = { token: "a", tokens: 9, offers: [zero], budgets: [], limits: [10] };
+    const call = { gateway: "a", window: WINDOW_MS, lease: LEASE_MS, tasks: [task] };
+    const admit = async (): Promise<number> =>
+      (await redis.command("EVAL", BUDGETS, "2", "list", "counts", JSON.stringify(call)))[0][0];
+    assert.deepEqual([await admit(), await admit()], [1, 0]);
+    await redis.command("DEL", "list");
+    assert.deepEqual([await admit(), await admit()], [1, 0]);
+  });
+
+  it("has a script that fails without memory, even to reject a request", async () => {
+    const tasks = [
+      {
+        token: "",
+        tokens: 1,
+        offers: [
+          [
+            [0, 0],
+            [0, 0],
+          ],
+        ],
+        budgets: [],
+        limits: [0],
+      },
+    ];
+    const input = JSON.stringify({ gateway: "a", window: WINDOW_MS, lease: LEASE_MS, tasks });
+    await redis.command("CONFIG", "SET", "maxmemory", 1);
+    for (const words of [
+      [WINDOWS, "1", "one", String(WINDOW_MS), "0", "0"],
+      [BUDGETS, "2", "list", "counts", input],
+    ])
+      await assert.rejects(redis.command("EVAL", ...words), /^Error: OOM/);
+    await redis.command("CONFIG", "SET", "maxmemory", 0);
+  });
+
   it("admits to windows and takes admissions back as the script of limits does", async () => {
     await compare(WINDOWS, ({ random, pick }, answer) => {
       const keys = random() < 0.5 ? ["one"] : ["one", "two"];
