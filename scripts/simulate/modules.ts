@@ -157,10 +157,8 @@ export function createModules(machine: Machine, owner: SimProcess, cluster: Clus
   /** An optional package. */
   function peer(name: string): unknown {
     const { redis, postgres } = machine;
-    if (name === "redis" && redis) {
-      const createClient = (options: ClientOptions) => redis.createClient(owner, options);
-      return { createClient, createClientPool: createClient };
-    }
+    if (name === "redis" && redis)
+      return { createClient: (options: ClientOptions) => redis.createClient(owner, options) };
     if (name === "pg" && postgres) return postgres.packageFor(owner);
     throw Object.assign(new Error("not installed"), { code: "MODULE_NOT_FOUND" });
   }

@@ -78,7 +78,7 @@ function accessRecord(
 
 /** Without halves of characters, which strict readers of JSON refuse: the cut may leave one too. */
 const shortened = (text: string): string =>
-  Buffer.from(text.length > MAX_LOGGED ? `${text.slice(0, MAX_LOGGED)}\u2026` : text).toString();
+  (text.length > MAX_LOGGED ? `${text.slice(0, MAX_LOGGED)}\u2026` : text).toWellFormed();
 
 const optionalText = (text: string | null | undefined): string | undefined =>
   text === null || text === undefined ? undefined : shortened(text);

@@ -72,7 +72,8 @@ export const isRedis = ({ limits }: Config): boolean => limits.store !== "memory
 /** Throws a ValidationError if the package is missing or too old. */
 export function loadRedis(): RedisPackage {
   const loaded = loadPeer<RedisPackage>("redis", "limits.store");
-  if ("createClientPool" in loaded) return loaded; // before version 5, clients lack destroy()
+  // Before version 5, clients lack destroy().
+  if (!("createCluster" in loaded) || "createClientPool" in loaded) return loaded;
   const command = "npm install --save-optional redis@latest";
   const fault = `needs version 5 or later of the package 'redis': run '${command}'`;
   return fail("unsupported_value", fault, ["limits", "store"]);

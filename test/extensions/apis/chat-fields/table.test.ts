@@ -36,7 +36,8 @@ const parts = [
 const ACCEPTED: readonly Json[] = [
   { frequency_penalty: 0.5, presence_penalty: 0.5, temperature: 0.5, top_p: 0.5, seed: 7 },
   { logit_bias: { "50256": -100 }, metadata: { a: "b" }, store: true, verbosity: "low" },
-  { prompt_cache_key: "k", prompt_cache_retention: "24h", stop: ["END"] },
+  { prompt_cache_key: "k", prompt_cache_retention: "24h" },
+  { stop: ["END"] },
   { safety_identifier: "ada@example.com" },
   { user: "ada@example.com", reasoning_effort: "low", service_tier: "priority" },
   { prediction: { type: "content", content: "x" }, prompt_cache_options: { mode: "explicit" } },

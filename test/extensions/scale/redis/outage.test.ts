@@ -303,7 +303,7 @@ describe("gateways that share limits in Redis", { skip: noRedis() }, () => {
     ["without the package redis", "", /npm install --save-optional redis/],
     [
       "with version 4 of the package redis",
-      "exports.createClient = () => ({})",
+      "exports.createCluster = exports.createClient = () => ({})",
       /version 5 or later/,
     ],
   ] as const)
