@@ -21,6 +21,8 @@ export const SEND_MS = 10_000;
 export const CLOSE_MS = 2_000;
 /** The shortest time between two log lines about dropped spans, in milliseconds. */
 export const REPORT_MS = 60_000;
+/** The shortest time between two log lines about a batch that is sent again, in milliseconds. */
+export const DELAYED_MS = 3_600_000;
 
 /** The result of sending a batch. */
 export interface SendResult {
@@ -53,6 +55,8 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
   let isOver = false;
   /** The reason to log for spans that are dropped because the queue is full. */
   let overflowReason = "the collector is too slow";
+  /** When a delay was last told, by clock.monotonic(). */
+  let toldAt = -Infinity;
   let sent = 0;
   let running: Promise<void> | undefined;
   let isClosing = false;
@@ -92,8 +96,10 @@ export function createExporter(send: SpanSender, clock: Clock, diagnose: Diagnos
     const { rejected, detail, isTemporary, afterMs = RETRY_MS } = result;
     if (isTemporary && !isClosing) {
       // Told long before the queue is full, which takes days if there are few requests.
-      if (detail !== overflowReason)
+      if (clock.monotonic() - toldAt >= DELAYED_MS) {
+        toldAt = clock.monotonic();
         diagnose({ event: "telemetry_delayed", level: "warn", detail });
+      }
       overflowReason = detail;
       return Math.min(Math.max(afterMs, MIN_WAIT_MS), MAX_WAIT_MS);
     }

@@ -31,8 +31,10 @@ export const createAnthropicDialect = (signatures: SignatureStore): Dialect => (
   request(chat, target) {
     const path = "/v1/messages";
     const native = nativeIn(chat.native);
-    if (!native)
-      return { path, ...bindingHeaders(target), body: requestBody(chat, target, signatures) };
+    if (!native) {
+      const body = requestBody(chat, target, signatures);
+      return { path, ...bindingHeaders(body, target), body };
+    }
     refuseUnlisted(native.body, target.traits.passes);
     const { body, headers } = allowedParts(native, target.traits);
     return { path, headers, body: nativeRequestBody(body, chat, target) };

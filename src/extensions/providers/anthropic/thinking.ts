@@ -34,10 +34,14 @@ const takesBinding = ({ reasoning, upstreamModel, traits }: Target): boolean =>
   !traits.omit.includes("vendor_betas") &&
   CHECKING.test(upstreamModel);
 
-/** The headers without which the API refuses `block_binding`, besides the operator's betas. */
-export function bindingHeaders(target: Target): { headers?: Record<string, string> } {
-  if (!takesBinding(target)) return {};
-  const { "anthropic-beta": betas } = target.traits.headers;
+/** The headers without which the API refuses this body's binding, besides the operator's betas. */
+export function bindingHeaders(
+  body: object,
+  { traits }: Target,
+): { headers?: Record<string, string> } {
+  const { block_binding } = asObject(asObject(body)["thinking"]);
+  if (!block_binding) return {};
+  const { "anthropic-beta": betas } = traits.headers;
   const beta = "thinking-binding-controls-2026-08-01";
   return { headers: { "anthropic-beta": betas ? `${betas},${beta}` : beta } };
 }

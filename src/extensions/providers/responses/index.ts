@@ -17,7 +17,8 @@ const PATH = "/responses";
 
 /**
  * The words of a provider that cannot open the sealed reasoning, such as another account's, or
- * looks for it by its id. Azure states no code, and servers between may state their own.
+ * looks for it by its id. Azure states no code, and servers between may state their own or
+ * refuse it inside a stream.
  */
 const UNREADABLE = /encrypted.content|\brs_/i;
 
@@ -25,6 +26,19 @@ const UNREADABLE = /encrypted.content|\brs_/i;
 export function createResponsesDialect(signatures: SignatureStore): Dialect {
   /** Forgets the reasoning that was sent. False: none was. */
   let forget = (): boolean => false;
+
+  /** The error of this JSON, or one after which the gateway asks again, without the reasoning. */
+  function orTemporary(error: ProviderError, json: unknown): ProviderError {
+    const { response = json } = asObject(json);
+    const { error: stated = response } = asObject(response);
+    const words = `${asObject(stated)["code"]} ${error.detail.providerMessage}`;
+    if (!UNREADABLE.test(words) || !forget()) return error;
+    const detail = { ...error.detail, operator: undefined, fromContent: true };
+    const temporary = new ProviderError("upstream_error", error.message, detail);
+    temporary.usage = error.usage;
+    return temporary;
+  }
+
   return {
     framing: serverSentEvents,
     request(chat, target) {
@@ -45,14 +59,20 @@ export function createResponsesDialect(signatures: SignatureStore): Dialect {
       return { path: PATH, body: requestBody(chat, target, noting) };
     },
     isReply,
-    decoder: ({ upstreamModel }) => createResponsesDecoder(modelStore(signatures, upstreamModel)),
-    refusal(status, headers, body) {
-      const error = refusal(status, headers, body);
-      const { code } = asObject(asObject(body)["error"]);
-      if (!UNREADABLE.test(`${code} ${error.detail.providerMessage}`) || !forget()) return error;
-      const detail = { ...error.detail, operator: undefined, fromContent: true };
-      return new ProviderError("upstream_error", error.message, detail);
+    decoder({ upstreamModel }) {
+      const decoder = createResponsesDecoder(modelStore(signatures, upstreamModel));
+      return {
+        ...decoder,
+        push(json) {
+          try {
+            return decoder.push(json);
+          } catch (error) {
+            throw error instanceof ProviderError ? orTemporary(error, json) : error;
+          }
+        },
+      };
     },
+    refusal: (status, headers, body) => orTemporary(refusal(status, headers, body), body),
   };
 }
 

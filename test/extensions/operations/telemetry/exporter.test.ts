@@ -9,6 +9,7 @@ import {
   CLOSE_MS,
   createExporter,
   DELAY_MS,
+  DELAYED_MS,
   MAX_HELD,
   MAX_WAIT_MS,
   RETRY_MS,
@@ -132,6 +133,25 @@ describe("spans for the collector", () => {
     assert.deepEqual(sizes().slice(0, 4), [1, BATCH, BATCH, BATCH]);
     assert.deepEqual(report(), { sent: MAX_HELD, dropped: 1 });
     assert.equal(told.length, 2, "the same reason is not told again");
+  });
+
+  it("that wait are logged once an hour, also if the reasons alternate or a batch was sent", async () => {
+    const away = { ...later(), detail: "away" };
+    const { add, advance, told } = bench(later(), away, later(), away, SENT, away, SENT);
+    await add(1);
+    await advance(DELAY_MS);
+    for (let sent = 0; sent < 4; sent += 1) await advance(RETRY_MS);
+    assert.deepEqual(
+      told.map(({ detail }) => detail),
+      ["later"],
+    );
+    await advance(DELAYED_MS);
+    await add(1);
+    await advance(DELAY_MS);
+    assert.deepEqual(
+      told.map(({ detail }) => detail),
+      ["later", "away"],
+    );
   });
 
   it("are sent again when the collector asks, after one second to ten minutes, however many arrived", async () => {

@@ -8,7 +8,13 @@ import { createResponsesDialect } from "../../../../src/extensions/providers/res
 import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 import { checkConfig } from "../../../support/config.ts";
 import { configFor, json, readStream, startGateway, user } from "../../../support/gateway.ts";
-import { inTurn, startProvider, status, stream } from "../../../support/provider.ts";
+import {
+  type Behaviour,
+  inTurn,
+  startProvider,
+  status,
+  stream,
+} from "../../../support/provider.ts";
 import type { Scope } from "../../../support/scope.ts";
 import { issueLines } from "../../../support/token-service.ts";
 import {
@@ -578,10 +584,10 @@ describe("sealed reasoning", () => {
     assert.deepEqual(body["input"][1], THOUGHT);
   });
 
-  async function asksAgain(t: Scope, code: number, error: object) {
+  async function asksAgain(t: Scope, refused: Behaviour) {
     const replies = [
       status(200, whole([THOUGHT, CALL])),
-      status(code, { error }),
+      refused,
       status(200, whole([saying("So.")])),
     ];
     const provider = await startProvider(t, inTurn(...replies));
@@ -602,17 +608,20 @@ describe("sealed reasoning", () => {
     assert.deepEqual(sent, [false, true, false]);
   }
 
-  for (const [name, code, error] of [
-    ["with a code", 400, { code: "invalid_encrypted_content", message: "could not be verified" }],
+  const UNVERIFIED = "The encrypted content gAAA could not be verified.";
+  const CODED = { code: "invalid_encrypted_content", message: "could not be verified" };
+  for (const [name, refused] of [
+    ["with a code", status(400, { error: CODED })],
+    ["without a code", status(400, { error: { code: null, message: UNVERIFIED } })],
     [
-      "without a code",
-      400,
-      { code: null, message: "The encrypted content gAAA could not be verified." },
+      "by its id",
+      status(404, { error: { code: null, message: "Item with id 'rs_1' not found." } }),
     ],
-    ["by its id", 404, { code: null, message: "Item with id 'rs_1' not found." }],
+    ["in an event", stream([{ type: "error", code: null, message: UNVERIFIED }])],
+    ["at the end", stream([{ type: "response.failed", response: { error: CODED } }])],
   ] as const)
     it(`is left out of the next attempt if the provider cannot open it, and says so ${name}`, (t) =>
-      asksAgain(t, code, error));
+      asksAgain(t, refused));
 
   it("is no reason to ask again if none was sent", () => {
     const message = "Encrypted content is not supported with this model.";
