@@ -327,6 +327,20 @@ describe("secrets", () => {
   const lab = (provider: object) => ({ providers: { lab: provider } });
   const WRONG =
     "expected printable ASCII without spaces or line ends in the environment variable K";
+  for (const query of [
+    "ssl=true",
+    "ssl=no-verify",
+    "ssl=require&sslmode=require",
+    "sslmode=x&ssl=on",
+  ])
+    it(`a database's address may have ${query}`, () => {
+      const store = `postgres://127.0.0.1/db?${query}`;
+      const { usage } = accepted(nest("usage.store", store)) as unknown as {
+        usage: Record<string, unknown>;
+      };
+      assert.equal(usage["store"], store);
+    });
+
   for (const [place, over, found] of [
     [
       "providers.lab.api_key",

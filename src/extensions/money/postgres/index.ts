@@ -6,8 +6,9 @@ import { createPostgresStore } from "./store.ts";
 
 export function install(gateway: Installer): void {
   gateway.fill(configSlots.store("usage.store"), {
-    // With another value of `ssl` the package `pg` throws where nothing can catch it.
-    scheme: /^postgres(ql)?:\/\/(?!.*[?&]ssl=(?!(true|1|0|no-verify)?([&#]|$)))./,
+    // With another value of `ssl` the package `pg` throws where nothing can catch it. `sslmode`
+    // takes its place.
+    scheme: /^postgres(ql)?:\/\/(?!(?!.*[?&]sslmode=).*[?&]ssl=(?!(true|1|0|no-verify)?([&#]|$)))./,
     expected: "a PostgreSQL database (postgres://..., with sslmode=... for TLS)",
   });
   gateway.fill(usageStoreSlot, createPostgresStore);
