@@ -12,7 +12,7 @@ import type { SignatureStore } from "../turns/index.ts";
 type Json = Record<string, unknown>;
 
 /** More characters of sealed reasoning before one call are not kept. */
-const MAX_THOUGHT_CHARS = 4 * 1024 * 1024;
+const MAX_SEALED_CHARS = 4 * 1024 * 1024;
 
 /** Whether this JSON is a whole reply. */
 export const isReply = (json: unknown): boolean => Array.isArray(asObject(json)["output"]);
@@ -115,7 +115,8 @@ function createItemReader(signatures: SignatureStore) {
   const calls = new Map<unknown, number>();
   /** The calls of whose arguments a piece was read. */
   const withArguments = new Set<number>();
-  let thoughts: Json[] = [];
+  /** The sealed reasoning since the last call. */
+  let sealed: Json[] = [];
   /** The type of the events with thoughts. SGLang, for one, writes them again in the other type. */
   let thoughtEvent: unknown;
 
@@ -126,9 +127,9 @@ function createItemReader(signatures: SignatureStore) {
     const call = calls.size;
     calls.set(key, call);
     const callId = asString(call_id) || asString(id) || `call_${randomHex(12)}`;
-    const kept = JSON.stringify(thoughts);
-    if (thoughts.length > 0 && kept.length <= MAX_THOUGHT_CHARS) signatures.set(callId, kept);
-    thoughts = [];
+    const kept = JSON.stringify(sealed);
+    if (sealed.length > 0 && kept.length <= MAX_SEALED_CHARS) signatures.set(callId, kept);
+    sealed = [];
     return [{ type: "tool_call", call, id: callId, name }];
   }
 
@@ -145,12 +146,13 @@ function createItemReader(signatures: SignatureStore) {
     withArguments.has(calls.get(key)!) ? [] : argumentPart(stated, key);
 
   /** Keeps the reasoning if its provider sealed it. Only such an item can go back. */
-  function keepThought({ type, id, summary, encrypted_content }: Json): void {
+  function keepSealed({ type, id, summary, encrypted_content }: Json): void {
     if (asString(encrypted_content))
-      thoughts.push({ type, id, summary: summary ?? [], encrypted_content });
+      sealed.push({ type, id, summary: summary ?? [], encrypted_content });
   }
 
-  function hasThoughts(type: unknown): boolean {
+  /** Whether events of this type have the thoughts: the type of the first such event does. */
+  function isThoughtEvent(type: unknown): boolean {
     thoughtEvent ??= type;
     return thoughtEvent === type;
   }
@@ -182,14 +184,14 @@ function createItemReader(signatures: SignatureStore) {
       const isNextPart = type === "response.reasoning_summary_part.added" && summary_index !== 0;
       if (isNextPart && thoughtEvent === SUMMARY_EVENT) return textPart("reasoning", PARAGRAPH);
       const kind = TEXT_EVENTS.get(type);
-      const isRead = kind !== "reasoning" || hasThoughts(type);
+      const isRead = kind !== "reasoning" || isThoughtEvent(type);
       return kind && isRead ? read(textPart(kind, delta, logprobs), key) : [];
     },
     /** The parts of a whole item, unless they came in pieces. */
     end(item: Json, key: unknown): Part[] {
       if (item["type"] === "function_call")
         return [...startCall(item, key), ...wholeArguments(item["arguments"], key)];
-      if (item["type"] === "reasoning") keepThought(item);
+      if (item["type"] === "reasoning") keepSealed(item);
       return begun.has(key) ? [] : read(wholeParts(item), key);
     },
   };

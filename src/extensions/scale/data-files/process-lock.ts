@@ -87,8 +87,11 @@ async function hasRival(dir: string, name: string, socket: string): Promise<bool
  * The path itself or, if it is too long for a socket, relative to the working directory.
  * Undefined: both are too long.
  */
-const shortPath = (path: string): string | undefined =>
-  isShort(path) ? path : [relative("", path)].find(isShort);
+function shortPath(path: string): string | undefined {
+  if (isShort(path)) return path;
+  const fromHere = relative("", path); // throws where the working directory is gone
+  return isShort(fromHere) ? fromHere : undefined;
+}
 
 const isShort = (path: string): boolean => Buffer.byteLength(path) <= MAX_SOCKET_PATH;
 
@@ -129,7 +132,10 @@ export async function acquireSocketLock(path: string): Promise<(() => void) | un
   let isOurs = false;
   try {
     await once(server.listen({ path: socketPath(draft), exclusive: true }), "listening");
-    isOurs = moveUnlessTaken(draft, path) && (await answers(path));
+    if (moveUnlessTaken(draft, path)) {
+      await assertAnswers(path);
+      isOurs = true;
+    }
   } catch (error) {
     throw writeError(error as Error, draft);
   } finally {
@@ -145,11 +151,11 @@ export async function acquireSocketLock(path: string): Promise<(() => void) | un
 }
 
 /**
- * True: the socket answers under its final name. Throws if it does not: with some file systems of
+ * Removes a socket that does not answer under its final name, and throws: with some file systems of
  * FUSE, a hard link is another file, and then other processes would take its owner for dead.
  */
-async function answers(path: string): Promise<true> {
-  if (await isLockHeld(path)) return true;
+async function assertAnswers(path: string): Promise<void> {
+  if (await isLockHeld(path)) return;
   rmSync(path, { force: true });
   throw new Error(`${path} does not answer; ${NEEDS}`);
 }

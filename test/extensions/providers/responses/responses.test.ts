@@ -235,6 +235,11 @@ describe("a reply of the Responses API is the same whole and streamed", () => {
   const summary = ["First.", "Second."].map((text) => ({ type: "summary_text", text }));
   const thinking = { type: "reasoning", id: "rs_1", summary };
   const second = { ...CALL, call_id: "call_2", arguments: "{}" };
+  const BOTH = [
+    ["call_1", "f", '{"a":1}'],
+    ["call_2", "f", "{}"],
+  ];
+  const compaction = { type: "compaction", encrypted_content: "gAAA", content: [{ text: "?" }] };
   const refused = message({ type: "refusal", refusal: "I cannot." });
   const cut = { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } };
   const filtered = { status: "incomplete", incomplete_details: { reason: "content_filter" } };
@@ -268,10 +273,7 @@ describe("a reply of the Responses API is the same whole and streamed", () => {
       {
         text: "Hello.",
         reasoning: "First.\n\nSecond.",
-        calls: [
-          ["call_1", "f", '{"a":1}'],
-          ["call_2", "f", "{}"],
-        ],
+        calls: BOTH,
         finish: "tool_calls",
       },
     ],
@@ -296,17 +298,13 @@ describe("a reply of the Responses API is the same whole and streamed", () => {
       "the thoughts of an open model, beside items of unknown types",
       [
         { type: "reasoning", content: [{ type: "reasoning_text", text: "Hm." }], summary: [] },
-        { type: "compaction", encrypted_content: "gAAA", content: [{ text: "?" }] },
+        compaction,
         saying("Hello."),
       ],
       [
         piece("reasoning_text.delta", 0, { delta: "Hm." }),
         item("added", 1, { type: "compaction" }),
-        item("done", 1, {
-          type: "compaction",
-          encrypted_content: "gAAA",
-          content: [{ text: "?" }],
-        }),
+        item("done", 1, compaction),
         piece("output_text.delta", 2, { delta: "Hello." }),
       ],
       { text: "Hello.", reasoning: "Hm.", calls: [], finish: "stop" },
@@ -323,10 +321,7 @@ describe("a reply of the Responses API is the same whole and streamed", () => {
       {
         text: "",
         reasoning: "First.\n\nSecond.\n\nFirst.\n\nSecond.",
-        calls: [
-          ["call_1", "f", '{"a":1}'],
-          ["call_2", "f", "{}"],
-        ],
+        calls: BOTH,
         finish: "tool_calls",
       },
     ],
@@ -351,10 +346,7 @@ describe("a reply of the Responses API is the same whole and streamed", () => {
       {
         text: "Hello.",
         reasoning: "First.\n\nSecond.",
-        calls: [
-          ["call_1", "f", '{"a":1}'],
-          ["call_2", "f", "{}"],
-        ],
+        calls: BOTH,
         finish: "tool_calls",
       },
     ],
