@@ -206,11 +206,12 @@ export const ERROR_RULES: readonly ErrorRule[] = [
 /** The status that an error's code or type stands for, where an error inside a 200 states none. */
 export const STATUS_BY_NAME: readonly { readonly status: number; readonly names: RegExp }[] = [
   { status: 429, names: /insufficient_quota|rate_limit|too_many_requests|^throttling/i },
-  { status: 401, names: /authentication|invalid_api_key|permission|insufficient_balance|billing/i },
+  { status: 429, names: /^resource_exhausted /i }, // Google
+  { status: 401, names: /authenticat|invalid_api_key|permission|insufficient_balance|billing/i },
   { status: 404, names: /not_found/i },
   { status: 413, names: /request_too_large/i },
   { status: 529, names: /overload|unavailable/i },
-  { status: 400, names: /invalid_request/i },
+  { status: 400, names: /invalid_request|^invalid_argument /i },
   // Zhipu: the account, its rate or its plan; too busy.
   { status: 429, names: /^(1113|130[2-48]|1310) / },
   { status: 529, names: /^(1305|1312) / },
