@@ -191,6 +191,7 @@ const ROWS: Record<string, Row> = {
   vllm: { ...byTemplate, echo: "reasoning" },
   sglang: { ...byTemplate, thinker: { separate_reasoning: true }, echo: "reasoning_content" },
   "llama.cpp": { ...byTemplate, choices: "required", echo: "reasoning_content" },
+  lmstudio: { off: {}, on: {}, refused: ["logprobs", "json_object"], choices: "required" },
   cerebras: {
     ...byEffort("medium", ["low", "medium", "high"]),
     takes: ["prompt_cache_key"],
