@@ -110,11 +110,15 @@ const withItems = (node: unknown): unknown =>
   isBareArray(asObject(node)) ? { ...asObject(node), items: {} } : node;
 
 /**
- * The schema with `{}` for each `true` in the place of a schema, which means the same. MCP servers
- * in Rust write `true`, and llama.cpp and Ollama refuse the whole request for it.
+ * The schema as an object with `properties`, as LM Studio demands, and with `{}` for each `true` in
+ * the place of a schema, which means the same. MCP servers in Rust write `true`, and llama.cpp and
+ * Ollama refuse the whole request for it.
  */
-export const withObjectSchemas = (schema: ToolSchema): ToolSchema =>
-  hasPart(schema, hasTrue) ? asObject(rewritten(schema, withObject)) : schema;
+export function withObjectSchemas(schema: ToolSchema = {}): ToolSchema {
+  const object = hasPart(schema, hasTrue) ? asObject(rewritten(schema, withObject)) : schema;
+  if (object["type"] === "object" && object["properties"]) return object;
+  return { ...object, type: "object", properties: object["properties"] ?? {} };
+}
 
 const hasTrue = (part: object): boolean => Object.values(part).includes(true);
 

@@ -934,6 +934,22 @@ describe("tools", () => {
       }
   });
 
+  it("have an object with properties as parameters at LM Studio, which refuses others", () => {
+    const empty = { type: "object", properties: {} };
+    const { type, ...untyped } = withX(text);
+    for (const [parameters, accepted] of [
+      [undefined, empty],
+      [{}, empty],
+      [{ type: "object", additionalProperties: false }, { ...empty, additionalProperties: false }],
+      [untyped, { type, ...untyped }],
+      [withX(text), withX(text)],
+    ] as const) {
+      const tools = [{ type: "function", function: { name: "f", parameters } }];
+      const body = sent({ vendor: "lmstudio" }, {}, { tools, tool_choice: "auto" });
+      assert.deepEqual(body["tools"][0].function.parameters, accepted);
+    }
+  });
+
   it("have properties and items at OpenAI, which refuses a schema without", () => {
     const array = { type: "array", description: "d" };
     const pair = { type: ["array", "null"], prefixItems: [text, array] };
@@ -986,7 +1002,7 @@ describe("tools", () => {
       ["openrouter", "openai/gpt-5.6", undefined, flat],
       ["openai", "gpt-5.6", true, parameters],
       ["deepseek", "deepseek-v4-flash", undefined, parameters],
-      ["qwen", "qwen3-max", undefined, parameters],
+      ["qwen", "qwen3-max", undefined, { ...parameters, properties: {} }],
     ] as const) {
       const tools = [{ type: "function", function: { name: "f", parameters, strict } }];
       const body = sent({ vendor }, { upstream_model }, { tools, tool_choice: "auto" });

@@ -66,6 +66,7 @@ describe("a request to Ollama", () => {
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
     const look = { name: "look", parameters: { type: "object" } };
     const tools = [{ type: "function", function: look }];
+    const parameters = { ...look.parameters, properties: {} };
     const same = { stop: ["END"], seed: 3, temperature: 0.5 };
     const messages = [
       { role: "system", content: "Be brief." },
@@ -86,7 +87,7 @@ describe("a request to Ollama", () => {
         { role: "tool", content: "A cat.", tool_name: "look" },
       ],
       stream: false,
-      tools,
+      tools: [{ type: "function", function: { ...look, parameters } }],
       think: true,
       truncate: false,
       shift: false,
