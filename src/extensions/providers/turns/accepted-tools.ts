@@ -6,8 +6,8 @@ import { openaiSchema, portableSchema, withObjectSchemas } from "./tool-schema.t
 
 /** The names of models whose API checks the schemas of tools with Moonshot's validator. */
 const KIMI = /kimi|moonshot/i;
-/** The names of OpenAI's models, also after a vendor's name or, for a tuned one, `ft:`. */
-const OPENAI = /(^|[/.:])(gpt-|chatgpt-|o\d)/i;
+/** The names of OpenAI's and xAI's models, also after a vendor's name or, if tuned, `ft:`. */
+const OPENAI = /(^|[/.:])(gpt-|chatgpt-|o\d|grok-)/i;
 
 /** The tools with schemas that the model's API accepts. */
 export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, traits }: Target) {

@@ -940,7 +940,10 @@ describe("tools", () => {
     for (const [parameters, accepted] of [
       [undefined, empty],
       [{}, empty],
-      [{ type: "object", additionalProperties: false }, { ...empty, additionalProperties: false }],
+      [
+        { type: "object", additionalProperties: false },
+        { ...empty, additionalProperties: false },
+      ],
       [untyped, { type, ...untyped }],
       [withX(text), withX(text)],
     ] as const) {
@@ -987,7 +990,7 @@ describe("tools", () => {
     }
   });
 
-  it("have no alternatives at the top at OpenAI, which refuses them", () => {
+  it("have no alternatives at the top at OpenAI and xAI, which refuse them", () => {
     const form = (name: string) => ({ properties: { [name]: text, z: text }, required: [name] });
     const parameters = { type: "object", description: "d", anyOf: [form("a"), form("b")] };
     const flat = {
@@ -1000,6 +1003,8 @@ describe("tools", () => {
       ["openai", "o3", false, flat],
       ["openai", "ft:gpt-4.1:org::id", undefined, flat],
       ["openrouter", "openai/gpt-5.6", undefined, flat],
+      ["xai", "grok-4.7", undefined, flat],
+      ["openrouter", "x-ai/grok-4.7", undefined, flat],
       ["openai", "gpt-5.6", true, parameters],
       ["deepseek", "deepseek-v4-flash", undefined, parameters],
       ["qwen", "qwen3-max", undefined, { ...parameters, properties: {} }],
