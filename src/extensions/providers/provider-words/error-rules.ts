@@ -135,6 +135,7 @@ const UNABLE = [
   /^no endpoints found that (support|can handle)/i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
   /^logprobs is not supported with tools|^cannot have 2 or more assistant messages/i,
+  /^tool_choice 'required' or a named tool cannot be combined with response_format/i, // SGLang
   /^(unable to generate parser for this template\. [\w ]+:)?\s*-+\s+while executing/i,
   // Conversations that the assistant ends, or that have no text of the user.
   /^requests ending with a model turn are not|^this model does not support assistant message/i,
@@ -147,7 +148,7 @@ const UNABLE = [
   /^unsupported (value|parameter): 'reasoning_effort'|^`?reasoning_effort`? must be one of/i,
   /^.?(reasoning[ _](effort|format|prompt mode)|think value)\S*( \S+)? is not (support|enabl)ed /i,
   /^unsupported thinking type for the current model|^"?thinking\.type\.\w+"? is not supported/i,
-  /^function tools with reasoning_effort are not supported/i,
+  /^function tools with reasoning_effort are not supported|^unexpected reasoning effort /i,
 ];
 /** A firewall in front of the provider rejects the content with a page of its own. */
 const WEB_PAGE = [/^\s*<(!doctype|html)/i];
