@@ -204,7 +204,6 @@ const ROWS: Record<string, Row> = {
   fireworks: {
     ...byEffort("medium", ["low", "medium", "high"]),
     takes: ["logit_bias", "prompt_cache_key"],
-    sent: { seed: null, parallel_tool_calls: null },
     echo: "reasoning_content",
     blank: "",
   },
