@@ -18,7 +18,7 @@ export {
 } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
 export { acceptedTools } from "./accepted-tools.ts";
-export { objectSchema, resolved, withObjectSchemas } from "./tool-schema.ts";
+export { objectSchema, resolved, withEnums, withObjectSchemas } from "./tool-schema.ts";
 export {
   calledNames,
   hashedId,

@@ -125,6 +125,17 @@ const hasTrue = (part: object): boolean => Object.values(part).includes(true);
 const withObject = (node: unknown, place: Place): unknown =>
   node === true && place === "schema" ? {} : node;
 
+/** The schema with `enum` for each `const`, which means the same. Gemini ignores `const`. */
+export const withEnums = (schema: ToolSchema): ToolSchema =>
+  hasPart(schema, hasConst) ? asObject(rewritten(schema, withEnum)) : schema;
+
+const hasConst = (part: object): boolean => typeof asObject(part)["const"] === "string";
+
+function withEnum(node: unknown, place: Place): unknown {
+  const { const: value, ...others } = asObject(node);
+  return place === "schema" && typeof value === "string" ? { ...others, enum: [value] } : node;
+}
+
 /** What stands at a place: a schema, several, data in which nothing is one, or something else. */
 type Place = "schema" | "schemas" | "data" | "other";
 

@@ -260,6 +260,16 @@ describe("what Gemini is sent", () => {
   const SENT_PENALTIES = { frequencyPenalty: 0.5, presencePenalty: -0.5 };
   const schema = { type: "object", properties: {} };
   const json = (json_schema: object) => ({ response_format: { type: "json_schema", json_schema } });
+  /** An answer of one of two kinds, and a member that is named like the keyword. */
+  const kinds = (only: (kind: string) => object) => ({
+    anyOf: ["a", "b"].map((kind) => ({
+      type: "object",
+      properties: { kind: { type: "string", ...only(kind) }, const: only("c"), n: { const: 1 } },
+    })),
+    examples: [{ const: "x" }],
+  });
+  const ofKinds = json({ name: "x", schema: kinds((kind) => ({ const: kind })) });
+  const listed = kinds((kind) => ({ enum: [kind] }));
   const JSON_TYPE = { responseMimeType: "application/json" };
   const choose = (tool_choice?: unknown) => ({ tools: TOOLS, tool_choice });
   const FIELDS: [model: string, fields: object, config: object, more?: object][] = [
@@ -271,6 +281,7 @@ describe("what Gemini is sent", () => {
     ["plain", { response_format: { type: "json_object" } }, JSON_TYPE],
     ["plain", json({ name: "x", schema }), { ...JSON_TYPE, responseJsonSchema: schema }],
     ["plain", json({ name: "x" }), JSON_TYPE],
+    ["plain", ofKinds, { ...JSON_TYPE, responseJsonSchema: listed }],
     ["plain", choose(), {}, chosen({ mode: "NONE" })],
     ["plain", choose("none"), {}, chosen({ mode: "NONE" })],
     ["plain", choose("auto"), {}, chosen({ mode: "AUTO" })],
