@@ -131,11 +131,10 @@ const UNABLE = [
   /^this model doesn't support (?!the \S+ field)/i,
   // Gemma at Google.
   /^(function calling|developer instruction) is not enabled for /i,
-  // OpenRouter, llama.cpp.
-  /^no endpoints found that (support|can handle)/i,
+  // OpenRouter, SGLang, llama.cpp.
+  /^no endpoints found that (support|can handle)|^tool_choice 'required' or a named tool /i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
   /^logprobs is not supported with tools|^cannot have 2 or more assistant messages/i,
-  /^tool_choice 'required' or a named tool cannot be combined with response_format/i, // SGLang
   /^(unable to generate parser for this template\. [\w ]+:)?\s*-+\s+while executing/i,
   // Conversations that the assistant ends, or that have no text of the user.
   /^requests ending with a model turn are not|^this model does not support assistant message/i,
@@ -207,14 +206,13 @@ export const ERROR_RULES: readonly ErrorRule[] = [
 /** The status that an error's code or type stands for, where an error inside a 200 states none. */
 export const STATUS_BY_NAME: readonly { readonly status: number; readonly names: RegExp }[] = [
   { status: 429, names: /insufficient_quota|rate_limit|too_many_requests|^throttling/i },
-  { status: 429, names: /^resource_exhausted /i }, // Google
   { status: 401, names: /authenticat|invalid_api_key|permission|insufficient_balance|billing/i },
   { status: 404, names: /not_found/i },
   { status: 413, names: /request_too_large/i },
   { status: 529, names: /overload|unavailable/i },
   { status: 400, names: /invalid_request|^invalid_argument /i },
-  // Zhipu: the account, its rate or its plan; too busy.
-  { status: 429, names: /^(1113|130[2-48]|1310) / },
+  // Zhipu and Google: the account, its rate or its plan; too busy.
+  { status: 429, names: /^(1113|130[2-48]|1310|RESOURCE_EXHAUSTED) / },
   { status: 529, names: /^(1305|1312) / },
   // MiniMax: requests, tokens, connections, growth, plan; key; balance; parameters.
   { status: 429, names: /^base_resp (1002|1039|1041|2045|2056) / },

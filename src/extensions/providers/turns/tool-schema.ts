@@ -116,7 +116,6 @@ const withItems = (node: unknown): unknown =>
  */
 export function withObjectSchemas(schema: ToolSchema = {}): ToolSchema {
   const object = hasPart(schema, hasTrue) ? asObject(rewritten(schema, withObject)) : schema;
-  if (object["type"] === "object" && object["properties"]) return object;
   return { ...object, type: "object", properties: object["properties"] ?? {} };
 }
 
@@ -127,9 +126,7 @@ const withObject = (node: unknown, place: Place): unknown =>
 
 /** The schema with `enum` for each `const`, which means the same. Gemini ignores `const`. */
 export const withEnums = (schema: ToolSchema): ToolSchema =>
-  hasPart(schema, hasConst) ? asObject(rewritten(schema, withEnum)) : schema;
-
-const hasConst = (part: object): boolean => typeof asObject(part)["const"] === "string";
+  schema && asObject(rewritten(schema, withEnum));
 
 function withEnum(node: unknown, place: Place): unknown {
   const { const: value, ...others } = asObject(node);

@@ -208,6 +208,25 @@ describe("what Gemini is sent", () => {
     }
   });
 
+  for (const message of [
+    "Corrupted thought signature.",
+    "Invalid thought signature.",
+    "Unable to submit request because Thought signature is not valid.",
+  ])
+    it(`a signature is left out of the next attempt after ${message}`, () => {
+      const dialect = newDialect();
+      const messages = [...user("hi"), calling(callOf("a")), resultOf("a", "1")];
+      const sent = () => ask({ model: "level", messages }, dialect)["contents"][1];
+      const error = google(400, "INVALID_ARGUMENT", message);
+      const refused = () => dialect.refusal(400, { get: () => null }, error).code;
+      assert.deepEqual(sent(), says("model", called("a", "f", {}, SKIP)));
+      assert.equal(refused(), "upstream_rejected", "none was sent");
+      dialect.decoder(target("level")).push(said([called("a", "f", {}, "c2ln")], "STOP"));
+      assert.deepEqual(sent(), says("model", called("a", "f", {}, "c2ln")));
+      assert.equal(refused(), "upstream_error", "the gateway asks again");
+      assert.deepEqual(sent(), says("model", called("a", "f", {}, SKIP)));
+    });
+
   it("the names of functions begin with a letter or an underscore", () => {
     const messages = [...user("hi"), calling(callOf("a", "1st")), resultOf("a", "1")];
     const choice = { messages, tools: [fn("1st"), fn("_-f"), fn("_g")], tool_choice: fn("1st") };
