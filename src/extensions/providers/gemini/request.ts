@@ -13,6 +13,7 @@ import {
   type TextCounter,
   type Turn,
   turnsOf,
+  withEnums,
 } from "../turns/index.ts";
 import { geminiName } from "./names.ts";
 
@@ -128,7 +129,8 @@ function generationConfig(chat: ChatRequest, { reasoning, traits }: Target): obj
     responseLogprobs: parameters.logprobs,
     logprobs: parameters.top_logprobs || undefined,
     responseMimeType: format && "application/json",
-    responseJsonSchema: format?.type === "json_schema" ? format.json_schema.schema : undefined,
+    responseJsonSchema:
+      format?.type === "json_schema" ? withEnums(format.json_schema.schema) : undefined,
     thinkingConfig: canSwitch ? thinkingConfig(chat, traits) : undefined,
   };
 }

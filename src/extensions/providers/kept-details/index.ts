@@ -6,44 +6,48 @@ import type { Message } from "../../../core/openai/request.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
 import { asArray, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { withStatedIds } from "../provider-words/index.ts";
-import { modelStore, type SignatureStore } from "../turns/index.ts";
+import { forgetting, type SignatureStore } from "../turns/index.ts";
 
 type Json = Record<string, unknown>;
 
 /** The most characters that are kept of one reply, and that one request gets back. */
 const MAX_CHARS = 4 * 1024 * 1024;
 
+/** The words of providers, which OpenRouter repeats, for details that they cannot open. */
+const UNREADABLE = /(thought|invalid) .?signature|encrypted.content|reasoning.item/i;
+
 /** Wraps a dialect: keeps the details of the provider's replies, and sends them with the calls. */
-export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Dialect => ({
-  ...dialect,
-  request(chat, target) {
-    const request = dialect.request(chat, target);
-    // The dialect may have replaced the provider's ids, by which the details are kept.
-    const ids = withStatedIds(chat.messages).flatMap(idsIn);
-    if (ids.length === 0) return request;
-    const body = asObject(request.body);
-    const find = createFinder(modelStore(signatures, target.upstreamModel));
-    // If not all details fit, the latest are sent.
-    const latestFirst = asArray(body["messages"]).toReversed();
-    const messages = latestFirst.map((message) => withKept(asObject(message), ids, find)).reverse();
-    return { ...request, body: { ...body, messages } };
-  },
-  decoder(target, native) {
-    const decoder = dialect.decoder(target, native);
-    let keeper: ReturnType<typeof createKeeper> | undefined;
-    const keep = (event: unknown, parts: Part[]): Part[] => {
-      if (!keeper && asArray(asObject(event)["choices"]).some(hasDetails))
-        keeper = createKeeper(modelStore(signatures, target.upstreamModel));
-      keeper?.read(event, parts);
-      return parts;
-    };
-    return {
-      ...decoder,
-      push: (event) => keep(event, decoder.push(event)),
-      done: () => keep(undefined, decoder.done?.() ?? []),
-    };
-  },
-});
+export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Dialect =>
+  forgetting(signatures, UNREADABLE, (storeFor) => ({
+    ...dialect,
+    request(chat, target) {
+      const request = dialect.request(chat, target);
+      // The dialect may have replaced the provider's ids, by which the details are kept.
+      const ids = withStatedIds(chat.messages).flatMap(idsIn);
+      if (ids.length === 0) return request;
+      const body = asObject(request.body);
+      const find = createFinder(storeFor(target.upstreamModel));
+      // If not all details fit, the latest are sent.
+      const latestFirst = asArray(body["messages"]).toReversed();
+      const kept = latestFirst.map((message) => withKept(asObject(message), ids, find));
+      return { ...request, body: { ...body, messages: kept.reverse() } };
+    },
+    decoder(target, native) {
+      const decoder = dialect.decoder(target, native);
+      let keeper: ReturnType<typeof createKeeper> | undefined;
+      const keep = (event: unknown, parts: Part[]): Part[] => {
+        if (!keeper && asArray(asObject(event)["choices"]).some(hasDetails))
+          keeper = createKeeper(storeFor(target.upstreamModel));
+        keeper?.read(event, parts);
+        return parts;
+      };
+      return {
+        ...decoder,
+        push: (event) => keep(event, decoder.push(event)),
+        done: () => keep(undefined, decoder.done?.() ?? []),
+      };
+    },
+  }));
 
 const idsIn = (message: Message): readonly string[] =>
   message.role === "assistant" ? message.tool_calls.map(({ id }) => id) : [];
@@ -124,8 +128,7 @@ function createKeeper(signatures: SignatureStore) {
 
   function keep(): void {
     const keptDetails = chars <= MAX_CHARS && details.length > 0 ? details : undefined;
-    if (keptDetails && firstId !== undefined && !extras.has(firstId))
-      extras.set(firstId, undefined);
+    if (keptDetails && firstId !== undefined) extras.set(firstId, extras.get(firstId));
     for (const [id, extra_content] of extras) {
       const reasoning_details = id === firstId ? keptDetails : undefined;
       signatures.set(id, JSON.stringify({ extra_content, reasoning_details }));

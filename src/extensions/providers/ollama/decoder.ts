@@ -41,11 +41,11 @@ export function createOllamaDecoder(): Decoder {
   return { ...withUsage(usageIn, { push }), ended: () => isDone };
 }
 
-/** The token counts of the last line. It may lack the count of a cached prompt. */
+/** The token counts of the last line. Earlier versions left out the count of a cached prompt. */
 function usageIn(json: unknown): UsageReport | undefined {
   const count = tokenCounter(json);
   const prompt = count("prompt_eval_count");
   const completion = count("eval_count");
   if (prompt === undefined && completion === undefined) return undefined;
-  return { prompt, completion, cacheHit: 0, reasoning: 0 };
+  return { prompt, completion, cacheHit: count("prompt_eval_cached_count") ?? 0, reasoning: 0 };
 }

@@ -131,8 +131,8 @@ const UNABLE = [
   /^this model doesn't support (?!the \S+ field)/i,
   // Gemma at Google.
   /^(function calling|developer instruction) is not enabled for /i,
-  // OpenRouter, llama.cpp.
-  /^no endpoints found that (support|can handle)/i,
+  // OpenRouter, SGLang, llama.cpp.
+  /^no endpoints found that (support|can handle)|^tool_choice 'required' or a named tool /i,
   /^tools param requires|^(image|audio) input is not supported|^unsupported param: /i,
   /^logprobs is not supported with tools|^cannot have 2 or more assistant messages/i,
   /^(unable to generate parser for this template\. [\w ]+:)?\s*-+\s+while executing/i,
@@ -147,7 +147,7 @@ const UNABLE = [
   /^unsupported (value|parameter): 'reasoning_effort'|^`?reasoning_effort`? must be one of/i,
   /^.?(reasoning[ _](effort|format|prompt mode)|think value)\S*( \S+)? is not (support|enabl)ed /i,
   /^unsupported thinking type for the current model|^"?thinking\.type\.\w+"? is not supported/i,
-  /^function tools with reasoning_effort are not supported/i,
+  /^function tools with reasoning_effort are not supported|^unexpected reasoning effort /i,
 ];
 /** A firewall in front of the provider rejects the content with a page of its own. */
 const WEB_PAGE = [/^\s*<(!doctype|html)/i];
@@ -206,13 +206,13 @@ export const ERROR_RULES: readonly ErrorRule[] = [
 /** The status that an error's code or type stands for, where an error inside a 200 states none. */
 export const STATUS_BY_NAME: readonly { readonly status: number; readonly names: RegExp }[] = [
   { status: 429, names: /insufficient_quota|rate_limit|too_many_requests|^throttling/i },
-  { status: 401, names: /authentication|invalid_api_key|permission|insufficient_balance|billing/i },
+  { status: 401, names: /authenticat|invalid_api_key|permission|insufficient_balance|billing/i },
   { status: 404, names: /not_found/i },
   { status: 413, names: /request_too_large/i },
   { status: 529, names: /overload|unavailable/i },
-  { status: 400, names: /invalid_request/i },
-  // Zhipu: the account, its rate or its plan; too busy.
-  { status: 429, names: /^(1113|130[2-48]|1310) / },
+  { status: 400, names: /invalid_request|^invalid_argument /i },
+  // Zhipu and Google: the account, its rate or its plan; too busy.
+  { status: 429, names: /^(1113|130[2-48]|1310|RESOURCE_EXHAUSTED) / },
   { status: 529, names: /^(1305|1312) / },
   // MiniMax: requests, tokens, connections, growth, plan; key; balance; parameters.
   { status: 429, names: /^base_resp (1002|1039|1041|2045|2056) / },

@@ -16,7 +16,7 @@ const WORDS: readonly (readonly [outcome: Outcome, words: string])[] = [
   ["tool_calls", "tool_calls function_call tool_use"],
   ["content_filter", "content_filter sensitive refusal SAFETY RECITATION BLOCKLIST SPII LANGUAGE"],
   ["content_filter", "PROHIBITED_CONTENT IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION"],
-  ["content_filter", "MODEL_ARMOR guardrail_intervened content_filtered"],
+  ["content_filter", "MODEL_ARMOR ESCALATION guardrail_intervened content_filtered"],
   ["failed", "insufficient_system_resource network_error"],
   ["failed_on_content", "abort error function_call_filter MALFORMED_FUNCTION_CALL"],
   ["failed_on_content", "UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MALFORMED_RESPONSE"],

@@ -6,20 +6,20 @@ import { openaiSchema, portableSchema, withObjectSchemas } from "./tool-schema.t
 
 /** The names of models whose API checks the schemas of tools with Moonshot's validator. */
 const KIMI = /kimi|moonshot/i;
-/** The names of OpenAI's models, also after a vendor's name or, for a tuned one, `ft:`. */
-const OPENAI = /(^|[/.:])(gpt-|chatgpt-|o\d)/i;
+/** The names of OpenAI's and xAI's models, also after a vendor's name or, if tuned, `ft:`. */
+const OPENAI = /(^|[/.:])(gpt-|chatgpt-|o\d|grok-)/i;
 
 /** The tools with schemas that the model's API accepts. */
 export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, traits }: Target) {
   // Mistral demands a schema where the client stated none.
-  const missing = traits.tool_choice === "any" ? { type: "object", properties: {} } : undefined;
+  const needsObject = traits.system_first || traits.tool_choice === "any";
   const followed = OPENAI.test(upstreamModel) ? openaiSchema : portableSchema;
   const accepted = KIMI.test(upstreamModel) ? kimiSchema : followed;
   return tools?.map((tool): Tool => {
-    const { parameters: stated = missing, strict } = tool.function;
+    const { parameters: stated, strict } = tool.function;
     // A client that demands a strict schema learns that the model cannot follow it.
     const known = strict && accepted === followed ? stated : accepted(stated);
-    const parameters = traits.system_first ? withObjectSchemas(known) : known;
+    const parameters = needsObject ? withObjectSchemas(known) : known;
     if (parameters === tool.function.parameters) return tool;
     return { ...tool, function: { ...tool.function, parameters } };
   });

@@ -1,5 +1,6 @@
 // A library for the native formats of providers, which see a conversation as turns of a user and an
 // assistant. wire.md "Turns".
+export { forgetting } from "./forgetting.ts";
 export { findMediaLack, acceptedMedia, type MediaRule } from "./media.ts";
 export {
   createSignatureStore,
@@ -18,7 +19,7 @@ export {
 } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
 export { acceptedTools } from "./accepted-tools.ts";
-export { objectSchema, resolved, withObjectSchemas } from "./tool-schema.ts";
+export { objectSchema, resolved, withEnums, withObjectSchemas } from "./tool-schema.ts";
 export {
   calledNames,
   hashedId,

@@ -110,16 +110,28 @@ const withItems = (node: unknown): unknown =>
   isBareArray(asObject(node)) ? { ...asObject(node), items: {} } : node;
 
 /**
- * The schema with `{}` for each `true` in the place of a schema, which means the same. MCP servers
- * in Rust write `true`, and llama.cpp and Ollama refuse the whole request for it.
+ * The schema as an object with `properties`, as LM Studio demands, and with `{}` for each `true` in
+ * the place of a schema, which means the same. MCP servers in Rust write `true`, and llama.cpp and
+ * Ollama refuse the whole request for it.
  */
-export const withObjectSchemas = (schema: ToolSchema): ToolSchema =>
-  hasPart(schema, hasTrue) ? asObject(rewritten(schema, withObject)) : schema;
+export function withObjectSchemas(schema: ToolSchema = {}): ToolSchema {
+  const object = hasPart(schema, hasTrue) ? asObject(rewritten(schema, withObject)) : schema;
+  return { ...object, type: "object", properties: object["properties"] ?? {} };
+}
 
 const hasTrue = (part: object): boolean => Object.values(part).includes(true);
 
 const withObject = (node: unknown, place: Place): unknown =>
   node === true && place === "schema" ? {} : node;
+
+/** The schema with `enum` for each `const`, which means the same. Gemini ignores `const`. */
+export const withEnums = (schema: ToolSchema): ToolSchema =>
+  schema && asObject(rewritten(schema, withEnum));
+
+function withEnum(node: unknown, place: Place): unknown {
+  const { const: value, ...others } = asObject(node);
+  return place === "schema" && typeof value === "string" ? { ...others, enum: [value] } : node;
+}
 
 /** What stands at a place: a schema, several, data in which nothing is one, or something else. */
 type Place = "schema" | "schemas" | "data" | "other";

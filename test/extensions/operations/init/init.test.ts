@@ -56,6 +56,8 @@ describe("the file that init writes", () => {
       assert.match(as_of, /^20\d\d-\d\d-\d\d$/);
       assert.match(prices, /^https:\/\//);
       for (const model of config.models.values()) assert.ok(model.context_tokens! >= 100_000);
+      const priced = Object.values(row.models).map(({ price }) => price !== undefined);
+      assert.equal(new Set(priced).size, 1, "all have prices, or none, which the operator sees");
     });
   }
 

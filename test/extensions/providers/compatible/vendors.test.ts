@@ -191,6 +191,7 @@ const ROWS: Record<string, Row> = {
   vllm: { ...byTemplate, echo: "reasoning" },
   sglang: { ...byTemplate, thinker: { separate_reasoning: true }, echo: "reasoning_content" },
   "llama.cpp": { ...byTemplate, choices: "required", echo: "reasoning_content" },
+  lmstudio: { off: {}, on: {}, refused: ["logprobs", "json_object"], choices: "required" },
   cerebras: {
     ...byEffort("medium", ["low", "medium", "high"]),
     takes: ["prompt_cache_key"],
@@ -203,7 +204,6 @@ const ROWS: Record<string, Row> = {
   fireworks: {
     ...byEffort("medium", ["low", "medium", "high"]),
     takes: ["logit_bias", "prompt_cache_key"],
-    sent: { seed: null, parallel_tool_calls: null },
     echo: "reasoning_content",
     blank: "",
   },
@@ -933,6 +933,25 @@ describe("tools", () => {
       }
   });
 
+  it("have an object with properties as parameters at LM Studio, which refuses others", () => {
+    const empty = { type: "object", properties: {} };
+    const { type, ...untyped } = withX(text);
+    for (const [parameters, accepted] of [
+      [undefined, empty],
+      [{}, empty],
+      [
+        { type: "object", additionalProperties: false },
+        { ...empty, additionalProperties: false },
+      ],
+      [untyped, { type, ...untyped }],
+      [withX(text), withX(text)],
+    ] as const) {
+      const tools = [{ type: "function", function: { name: "f", parameters } }];
+      const body = sent({ vendor: "lmstudio" }, {}, { tools, tool_choice: "auto" });
+      assert.deepEqual(body["tools"][0].function.parameters, accepted);
+    }
+  });
+
   it("have properties and items at OpenAI, which refuses a schema without", () => {
     const array = { type: "array", description: "d" };
     const pair = { type: ["array", "null"], prefixItems: [text, array] };
@@ -970,7 +989,7 @@ describe("tools", () => {
     }
   });
 
-  it("have no alternatives at the top at OpenAI, which refuses them", () => {
+  it("have no alternatives at the top at OpenAI and xAI, which refuse them", () => {
     const form = (name: string) => ({ properties: { [name]: text, z: text }, required: [name] });
     const parameters = { type: "object", description: "d", anyOf: [form("a"), form("b")] };
     const flat = {
@@ -983,9 +1002,11 @@ describe("tools", () => {
       ["openai", "o3", false, flat],
       ["openai", "ft:gpt-4.1:org::id", undefined, flat],
       ["openrouter", "openai/gpt-5.6", undefined, flat],
+      ["xai", "grok-4.7", undefined, flat],
+      ["openrouter", "x-ai/grok-4.7", undefined, flat],
       ["openai", "gpt-5.6", true, parameters],
       ["deepseek", "deepseek-v4-flash", undefined, parameters],
-      ["qwen", "qwen3-max", undefined, parameters],
+      ["qwen", "qwen3-max", undefined, { ...parameters, properties: {} }],
     ] as const) {
       const tools = [{ type: "function", function: { name: "f", parameters, strict } }];
       const body = sent({ vendor }, { upstream_model }, { tools, tool_choice: "auto" });

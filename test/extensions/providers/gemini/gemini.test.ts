@@ -208,6 +208,25 @@ describe("what Gemini is sent", () => {
     }
   });
 
+  for (const message of [
+    "Corrupted thought signature.",
+    "Invalid thought signature.",
+    "Unable to submit request because Thought signature is not valid.",
+  ])
+    it(`a signature is left out of the next attempt after ${message}`, () => {
+      const dialect = newDialect();
+      const messages = [...user("hi"), calling(callOf("a")), resultOf("a", "1")];
+      const sent = () => ask({ model: "level", messages }, dialect)["contents"][1];
+      const error = google(400, "INVALID_ARGUMENT", message);
+      const refused = () => dialect.refusal(400, { get: () => null }, error).code;
+      assert.deepEqual(sent(), says("model", called("a", "f", {}, SKIP)));
+      assert.equal(refused(), "upstream_rejected", "none was sent");
+      dialect.decoder(target("level")).push(said([called("a", "f", {}, "c2ln")], "STOP"));
+      assert.deepEqual(sent(), says("model", called("a", "f", {}, "c2ln")));
+      assert.equal(refused(), "upstream_error", "the gateway asks again");
+      assert.deepEqual(sent(), says("model", called("a", "f", {}, SKIP)));
+    });
+
   it("the names of functions begin with a letter or an underscore", () => {
     const messages = [...user("hi"), calling(callOf("a", "1st")), resultOf("a", "1")];
     const choice = { messages, tools: [fn("1st"), fn("_-f"), fn("_g")], tool_choice: fn("1st") };
@@ -260,6 +279,16 @@ describe("what Gemini is sent", () => {
   const SENT_PENALTIES = { frequencyPenalty: 0.5, presencePenalty: -0.5 };
   const schema = { type: "object", properties: {} };
   const json = (json_schema: object) => ({ response_format: { type: "json_schema", json_schema } });
+  /** An answer of one of two kinds, and a member that is named like the keyword. */
+  const kinds = (only: (kind: string) => object) => ({
+    anyOf: ["a", "b"].map((kind) => ({
+      type: "object",
+      properties: { kind: { type: "string", ...only(kind) }, const: only("c"), n: { const: 1 } },
+    })),
+    examples: [{ const: "x" }],
+  });
+  const ofKinds = json({ name: "x", schema: kinds((kind) => ({ const: kind })) });
+  const listed = kinds((kind) => ({ enum: [kind] }));
   const JSON_TYPE = { responseMimeType: "application/json" };
   const choose = (tool_choice?: unknown) => ({ tools: TOOLS, tool_choice });
   const FIELDS: [model: string, fields: object, config: object, more?: object][] = [
@@ -271,6 +300,7 @@ describe("what Gemini is sent", () => {
     ["plain", { response_format: { type: "json_object" } }, JSON_TYPE],
     ["plain", json({ name: "x", schema }), { ...JSON_TYPE, responseJsonSchema: schema }],
     ["plain", json({ name: "x" }), JSON_TYPE],
+    ["plain", ofKinds, { ...JSON_TYPE, responseJsonSchema: listed }],
     ["plain", choose(), {}, chosen({ mode: "NONE" })],
     ["plain", choose("none"), {}, chosen({ mode: "NONE" })],
     ["plain", choose("auto"), {}, chosen({ mode: "AUTO" })],

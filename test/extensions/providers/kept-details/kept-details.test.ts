@@ -110,3 +110,25 @@ it("nothing of a reply that broke off, or of other calls", () => {
   for (const message of [back([details, delta({ tool_calls })]), back([details, CALLED], ["c"])])
     assert.deepEqual(Object.keys(message), ["role", "content", "tool_calls"]);
 });
+
+for (const words of [
+  "messages.7.content.2: Invalid `signature` in `thinking` block",
+  "Corrupted thought signature.",
+  "Referenced reasoning item rs_1 was not found or has expired.",
+])
+  it(`no details that the provider could not open: ${words}`, () => {
+    const dialect = keepingDetails(compatibleDialect, createSignatureStore());
+    const { push } = dialect.decoder(TARGET);
+    for (const event of [reasoned(encrypted("abc")), CALLED]) push(event);
+    const sent = (): unknown =>
+      askedBy(dialect, { messages: calledOf("a", "b") }, TARGET).body["messages"][0][
+        "reasoning_details"
+      ];
+    const raw = JSON.stringify({ error: { code: 400, message: words } });
+    const error = { code: 400, message: "Provider returned error", metadata: { raw } };
+    const refused = () => dialect.refusal(400, { get: () => null }, { error }).code;
+    assert.equal(refused(), "upstream_rejected", "none was sent");
+    assert.deepEqual(sent(), [encrypted("abc")]);
+    assert.equal(refused(), "upstream_error", "the gateway asks again");
+    assert.equal(sent(), undefined);
+  });

@@ -18,7 +18,8 @@ import { issueLines } from "../../../support/token-service.ts";
 import { calling, callOf, resultOf } from "../dialect-bench.ts";
 
 const CALL = { function: { name: "look", arguments: { at: 1 } } };
-const FIGURES = { done: true, done_reason: "stop", prompt_eval_count: 9, eval_count: 4 };
+const COUNTS = { prompt_eval_count: 9, prompt_eval_cached_count: 5, eval_count: 4 };
+const FIGURES = { done: true, done_reason: "stop", ...COUNTS };
 const REPLY = {
   message: { role: "assistant", thinking: "Hm.", content: "Grüße.", tool_calls: [CALL] },
   ...FIGURES,
@@ -66,6 +67,7 @@ describe("a request to Ollama", () => {
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,aGk=" } };
     const look = { name: "look", parameters: { type: "object" } };
     const tools = [{ type: "function", function: look }];
+    const parameters = { ...look.parameters, properties: {} };
     const same = { stop: ["END"], seed: 3, temperature: 0.5 };
     const messages = [
       { role: "system", content: "Be brief." },
@@ -86,7 +88,7 @@ describe("a request to Ollama", () => {
         { role: "tool", content: "A cat.", tool_name: "look" },
       ],
       stream: false,
-      tools,
+      tools: [{ type: "function", function: { ...look, parameters } }],
       think: true,
       truncate: false,
       shift: false,
@@ -131,7 +133,7 @@ it("a reply of Ollama is the same whole and streamed, except for the ids of call
   const streaming = { stream: true, stream_options: { include_usage: true } };
   const { chunks, done } = await readStream(await chat({ ...ASKED, ...streaming }));
   assert.equal(done, true);
-  assert.deepEqual(usage, makeUsage({ prompt: 9, completion: 4, cacheHit: 0, reasoning: 0 }));
+  assert.deepEqual(usage, makeUsage({ prompt: 9, completion: 4, cacheHit: 5, reasoning: 0 }));
   assert.deepEqual(chunks.at(-1)!.usage, usage);
   const calls = { name: "look", arguments: '{"at":1}' };
   for (const { message, finish_reason } of [choices[0], assemble(chunks)]) {

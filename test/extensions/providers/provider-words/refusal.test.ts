@@ -162,6 +162,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [500, "no user query found in messages"],
     [400, "Cannot have 2 or more assistant messages at the end of the list."],
     [400, "logprobs is not supported with tools + stream"],
+    [400, "tool_choice 'required' or a named tool cannot be combined with response_format, regex"],
     [500, "\n------------\nWhile executing CallExpression at line 79, column 24 in source:\n..."],
     [
       400,
@@ -189,6 +190,10 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     ],
     [400, "Unsupported value: 'reasoning_effort' does not support 'none' with this model."],
     [400, "`reasoning_effort` must be one of `none` or `default`"],
+    [
+      500,
+      "Unexpected reasoning effort high. Supported types are xhigh (default), medium, and low.",
+    ],
     [400, "`reasoning_effort` is not supported with this model"],
     [400, "Unsupported parameter: 'reasoning_effort' is not supported with this model."],
     [400, "reasoning_effort='medium' is not supported for this model. Must be one of (<R"],
@@ -374,6 +379,9 @@ describe("an error inside a 200", () => {
     [{ error: { type: "overloaded_error" } }, 529],
     [{ error: { type: "rate_limit_error" } }, 429],
     [{ code: "Throttling.AllocationQuota", message: "Allocated quota exceeded" }, 429],
+    [{ error: { status: "RESOURCE_EXHAUSTED", message: "no" } }, 429],
+    [{ error: { status: "UNAUTHENTICATED", message: "no" } }, 401],
+    [{ error: { status: "INVALID_ARGUMENT", message: "no" } }, 400],
     [{ error: { type: "authentication_error" } }, 401],
     [{ error: { type: "permission_error" } }, 401],
     [{ error: { type: "billing_error" } }, 401],

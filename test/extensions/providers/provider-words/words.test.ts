@@ -22,7 +22,7 @@ const WORDS: Readonly<Record<string, readonly unknown[]>> = {
   content_filter: [
     ...["content_filter", "sensitive", "refusal", "SAFETY", "RECITATION", "BLOCKLIST", "SPII"],
     ...["LANGUAGE", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT"],
-    ...["IMAGE_RECITATION", "MODEL_ARMOR", "content_filter: X"],
+    ...["IMAGE_RECITATION", "MODEL_ARMOR", "ESCALATION", "content_filter: X"],
     ...["guardrail_intervened", "content_filtered"],
   ],
   failed: ["insufficient_system_resource", "network_error"],
