@@ -88,15 +88,17 @@ function nativePart(event: Record<string, unknown>): NativePart {
 }
 
 /**
- * Blocks outside the answer: encrypted ones, and the provider's own tools, whose
- * results have types that end in `_tool_result`.
+ * Blocks outside the answer: encrypted ones, the place where another of the provider's models goes
+ * on, and the provider's own tools, whose results have types that end in `_tool_result`.
  */
 const NO_ANSWER = new Set([
   "redacted_thinking",
   "server_tool_use",
   "mcp_tool_use",
+  "mcp_tool_listing",
   "container_upload",
   "compaction",
+  "fallback",
 ]);
 const isNoAnswer = (type: string): boolean => NO_ANSWER.has(type) || type.endsWith("_tool_result");
 
