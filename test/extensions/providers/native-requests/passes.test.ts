@@ -185,6 +185,9 @@ it("the headers of a request lose the profile, and betas that change the price o
   assert.deepEqual(headersWith("tomorrow"), VERSION);
   const atCloud = headersWith(betas, CLOUD)["anthropic-beta"];
   assert.equal(atCloud, "interleaved-thinking-2025-05-14", "what every vendor knows");
+  // Without these a provider refuses what they stand for in `thinking`.
+  const ofThinking = "thinking-binding-controls-2026-08-01,thinking-display-updates-2026-08-18";
+  assert.equal(headersWith(ofThinking, CLOUD)["anthropic-beta"], ofThinking);
 });
 
 it("the headers of a request keep the listed betas", () => {
