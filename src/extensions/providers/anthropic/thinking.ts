@@ -31,7 +31,7 @@ const DROPS_CHANGED = {
 const takesBinding = ({ reasoning, upstreamModel, traits }: Target): boolean =>
   reasoning &&
   traits.thinking !== "none" &&
-  !traits.omit.includes("vendor_betas") &&
+  (traits.takes.includes("block_binding") || !traits.omit.includes("vendor_betas")) &&
   CHECKING.test(upstreamModel);
 
 /** The headers without which the API refuses this body's binding, besides the operator's betas. */

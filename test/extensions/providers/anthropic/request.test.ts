@@ -75,6 +75,17 @@ describe("a request to Anthropic", () => {
       [undefined, beta, `a,${beta}`],
     );
     assert.equal(betasFor("checking", {}, ["vendor_betas"]), undefined);
+    const onCloud = (place: object) =>
+      askedBy(dialect, ON, targetOf({ ...place, dialect: "anthropic" }, MODELS.checking));
+    const clouds = [
+      { vendor: "bedrock", region: "r" },
+      { vendor: "vertex", project: "p", location: "global" },
+    ].map(onCloud);
+    for (const { headers, body } of clouds)
+      assert.deepEqual(
+        [headers?.["anthropic-beta"], body["thinking"]],
+        [beta, { ...ADAPTIVE.thinking, ...DROPPING }],
+      );
     // Servers between may refuse a beta that they do not know, so only where it is needed.
     assert.equal(betasFor("checking", {}, [], {}), undefined);
   });
