@@ -25,6 +25,8 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   const parameters = parametersOf(chat, target.traits);
   const mayThink = hasNeededThoughts(turns, signatures, target.traits);
   const { thinks, field, effort, maxTokens } = thinkingPlan(chat, target, mayThink);
+  // With `between_tools` the provider cannot be told to drop changed thoughts: it refuses them.
+  const sendsThoughts = thinks && asObject(field)["type"] !== "between_tools";
   const schema = replySchema(chat);
   if (chat.response_format && !schema) system.push({ role: "system", content: JSON_ONLY });
   const oneOnly = parameters.parallel_tool_calls === false;
@@ -36,7 +38,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
     system: systemField(system),
     messages: turns.map((turn) => ({
       role: turn.role,
-      content: contentBlocks(turn, turn === turns.at(-1), thinks ? signatures : undefined),
+      content: contentBlocks(turn, turn === turns.at(-1), sendsThoughts ? signatures : undefined),
     })),
     max_tokens: maxTokens,
     stream: chat.stream || undefined,

@@ -33,6 +33,7 @@ describe("a request to Anthropic", () => {
     dated: { upstream_model: "claude-5-m/claude-opus-5-20260505", reasoning: true },
     checking: { upstream_model: "claude-5-m/claude-opus-5-5", reasoning: true },
     always: { upstream_model: "claude-5-m/claude-fable-5-2", reasoning: true, thinking_off: false },
+    noting: { upstream_model: "claude-5-m/claude-sonnet-5-5", reasoning: true },
   };
 
   /** The provider's request, which must break none of its rules. */
@@ -126,6 +127,7 @@ describe("a request to Anthropic", () => {
   const ALONE = { disable_parallel_tool_use: true };
   const WARM = { temperature: 0.3, top_p: 0.5 };
   const OFF = { thinking: { type: "disabled" } };
+  const NOTES = { thinking: { type: "between_tools" } };
   const ADAPTIVE = { thinking: { type: "adaptive", display: "summarized" } };
   const DROPPING = { block_binding: { prefix_mismatch_behavior: "drop_block" } };
   const effort = (depth: string) => ({ output_config: { effort: depth } });
@@ -185,6 +187,9 @@ describe("a request to Anthropic", () => {
     ["checking", {}, OFF],
     ["checking", ON, { thinking: { ...ADAPTIVE.thinking, ...DROPPING } }],
     ["always", {}, { thinking: { type: "adaptive", ...DROPPING } }],
+    ["noting", WARM, NOTES],
+    ["noting", choose("required"), { ...NOTES, ...chosen({ type: "auto" }) }],
+    ["noting", ON, { thinking: { ...ADAPTIVE.thinking, ...DROPPING } }],
     ["unswitched", { ...ON, reasoning_effort: "low", temperature: 0.3 }, { temperature: 0.3 }],
     ["old", ON, budget(64_000, 32_000)],
     ["old", { ...ON, max_tokens: 10_000, reasoning_effort: "minimal" }, budget(10_000, 2_000)],
