@@ -321,6 +321,21 @@ describe("a reply of Converse", () => {
     assert.equal(texts(parts), 'Green.{"newThing":1}');
   });
 
+  it("leaves out calls of Amazon's own tools, and their results", () => {
+    const own = { toolUseId: "t1", name: "nova_grounding", type: "server_tool_use" };
+    const found = { toolResult: { toolUseId: "t1", content: [{ text: "Rain." }] } };
+    const content = [{ toolUse: { ...own, input: {} } }, found, { text: "It rains." }];
+    const says = [{ type: "text", text: "It rains." }];
+    assert.deepEqual(createConverseDecoder().push({ output: { message: { content } } }), says);
+    const { push } = createConverseDecoder();
+    const blocks = [{ start: { toolUse: own } }, { start: found }].map((contentBlockStart) =>
+      push({ contentBlockStart }),
+    );
+    const deltas = [{ toolUse: { input: "{}" } }, { toolResult: [{ text: "Rain." }] }, content[2]];
+    const parts = deltas.flatMap((delta) => push({ contentBlockDelta: { delta } }));
+    assert.deepEqual([...blocks.flat(), ...parts], says);
+  });
+
   it("separates calls with the same block index", () => {
     const { push } = createConverseDecoder();
     const indexes = ["a", "b", "c"].flatMap((toolUseId) =>
