@@ -168,7 +168,7 @@ export function allowedParts(
   return {
     body: takesVendorBetas ? passed : withoutVendorBetas(passed),
     headers: {
-      ...rest,
+      ...(takesVendorBetas && rest),
       ...(passedBetas !== "" && { "anthropic-beta": passedBetas }),
       ...(isProfilePassed && { "anthropic-user-profile-id": profile }),
     },
