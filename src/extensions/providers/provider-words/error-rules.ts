@@ -47,8 +47,8 @@ const INVALID_KEY = [
   /^gemini api free tier is not available/i,
 ];
 const CLOSED_NAMES = new RegExp(
-  "^arrearage|billing_hard_limit_reached|organization_restricted|^blocked_api_access|^spend_" +
-    "| budget_exceeded$",
+  "^arrearage|billing_hard_limit_reached|organization_(restricted|on_hold)|^blocked_api_access" +
+    "|^spend_|^cmek_key_| budget_exceeded$",
   "i",
 );
 /** The account is closed, or its own limit of spending is reached. */

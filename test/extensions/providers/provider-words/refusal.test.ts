@@ -269,6 +269,8 @@ describe("an answer other than 200", () => {
     [429, { type: "rate_limit_error", details: { error_code: "enforced_spend_limit_reached" } }],
     [400, { message: "This organization has been disabled." }],
     [400, { code: "organization_restricted", message: "Organization has been restricted." }],
+    [400, { type: "invalid_request_error", details: { error_code: "organization_on_hold" } }],
+    [400, { type: "invalid_request_error", details: { error_code: "cmek_key_disabled" } }],
     [400, { message: "Operation not allowed" }],
     [400, { message: "Your account is not authorized to invoke this API operation." }],
     [412, { code: "PRECONDITION_FAILED", message: "Account x is suspended, possibly due to" }],
