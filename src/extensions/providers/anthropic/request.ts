@@ -6,6 +6,7 @@ import { parametersOf } from "../../../core/providers/parameters.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import {
   calledNames,
+  closedSchema,
   joinedSystem,
   objectSchema,
   type SignatureStore,
@@ -14,7 +15,6 @@ import {
   turnsOf,
 } from "../turns/index.ts";
 import { contentBlocks } from "./blocks.ts";
-import { closedSchema } from "./closed-schema.ts";
 import { fittingThinking, hasNeededThoughts, thinkingPlan } from "./thinking.ts";
 
 const JSON_ONLY =
