@@ -15,6 +15,7 @@ import {
   turnsOf,
 } from "../turns/index.ts";
 import { contentBlocks } from "./blocks.ts";
+import { mayBeStrict } from "./strict-limits.ts";
 import { fittingThinking, hasNeededThoughts, thinkingPlan } from "./thinking.ts";
 
 const JSON_ONLY =
@@ -122,18 +123,18 @@ function toolFields(
   return { tools, tool_choice: { ...chosen, ...(oneOnly && { disable_parallel_tool_use: true }) } };
 }
 
-const declaredTools = ({ tools, toolMarks }: ChatRequest): readonly object[] | undefined =>
-  tools?.map(({ function: { name, description, parameters, strict } }) => {
+function declaredTools(chat: ChatRequest): readonly object[] | undefined {
+  const read = chat.tools?.map(({ function: { name, description, parameters, strict } }) => {
     const input_schema = objectSchema(parameters);
-    const closed = strict && closedSchema(input_schema);
-    return {
-      name,
-      description,
-      input_schema: closed || input_schema,
-      strict: closed ? true : undefined,
-      cache_control: toolMarks?.get(name),
-    };
+    const tool = { name, description, input_schema, cache_control: chat.toolMarks?.get(name) };
+    return { tool, closed: strict && closedSchema(input_schema) };
   });
+  const strictSchemas = read?.flatMap(({ closed }) => closed || []) ?? [];
+  const isStrict = mayBeStrict(strictSchemas, replySchema(chat));
+  return read?.map(({ tool, closed }) =>
+    isStrict && closed ? { ...tool, input_schema: closed, strict: true } : tool,
+  );
+}
 
 /** Tools that were called must be declared, even if they cannot be called any more. */
 const calledTools = (turns: readonly Turn[]): readonly object[] =>

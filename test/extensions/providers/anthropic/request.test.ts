@@ -172,6 +172,33 @@ describe("a request to Anthropic", () => {
       { tools: [{ name: "f", input_schema: CLOSED, strict: true }], tool_choice: { type: "auto" } },
     ],
 
+    ...[
+      [20, 0, 0],
+      [21, 0, 0],
+      [1, 24, 0],
+      [1, 25, 0],
+      [2, 0, 8],
+      [2, 0, 9],
+    ].map(([count = 0, optional = 0, unions = 0]): [keyof typeof MODELS, Json, Json] => {
+      const union = (at: number) => (at % 2 ? { type: ["string", "null"] } : { anyOf: [A, B] });
+      const demanded = Object.fromEntries(
+        Array.from({ length: unions }, (_, at) => [`u${at}`, union(at)]),
+      );
+      const free = Object.fromEntries(Array.from({ length: optional }, (_, at) => [`o${at}`, {}]));
+      const properties = { ...demanded, ...free };
+      const parameters = { type: "object", properties, required: Object.keys(demanded) };
+      const fits = count <= 20 && optional <= 24 && count * unions <= 16;
+      const strictly = { additionalProperties: false };
+      const names = Array.from({ length: count }, (_, at) => `f${at}`);
+      const sent = names.map((name) => ({
+        name,
+        input_schema: { ...parameters, ...(fits && strictly) },
+        ...(fits && { strict: true }),
+      }));
+      const tools = names.map((name) => fn({ name, parameters, strict: true }));
+      return ["plain", { tools }, { tools: sent, tool_choice: { type: "none" } }];
+    }),
+
     ["new", {}, OFF],
     ["new", ON, ADAPTIVE],
     ["new", { thinking: { type: "disabled" }, reasoning_effort: "high" }, OFF],
