@@ -156,6 +156,12 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, "Unsupported chat content part type: 'file'. Supported types: audio_embeds, audio_url"],
     [400, "This model doesn't support tool use."],
     [400, "This model does not support image inputs"],
+    [
+      400,
+      "Organization Policy constraint constraints/vertexai.allowedPartnerModelFeatures violated",
+    ],
+    [400, "output_config.format: Extra inputs are not permitted"],
+    [400, "The model returned the following errors: tools.0.custom.strict: Extra inputs are not"],
     [400, "Model do not support image input."],
     [500, "tools param requires --jinja flag"],
     [500, "image input is not supported - hint: x"],
