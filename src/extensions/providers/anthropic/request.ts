@@ -31,7 +31,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   const schema = replySchema(chat);
   if (chat.response_format && !schema) system.push({ role: "system", content: JSON_ONLY });
   const oneOnly = parameters.parallel_tool_calls === false;
-  const { tools, tool_choice } = toolFields(chat, turns, { thinks, oneOnly });
+  const { tools, tool_choice } = toolFields(chat, turns, { thinks, oneOnly, target });
   return {
     model: namedModel(target),
     // Constant parts come first: the provider's cache matches the beginning of a request.
@@ -106,14 +106,15 @@ interface ToolOptions {
   readonly thinks: boolean;
   /** Whether the model may call one tool at a time only. */
   readonly oneOnly: boolean;
+  readonly target: Target;
 }
 
 function toolFields(
   chat: ChatRequest,
   turns: readonly Turn[],
-  { thinks, oneOnly }: ToolOptions,
+  { thinks, oneOnly, target }: ToolOptions,
 ): { readonly tools?: readonly object[]; readonly tool_choice?: object } {
-  const tools = declaredTools(chat) ?? calledTools(turns);
+  const tools = declaredTools(chat, target) ?? calledTools(turns);
   if (tools.length === 0) return {};
   const { tool_choice: choice = "none" } = chat;
   if (choice === "none") return { tools, tool_choice: { type: "none" } };
@@ -123,11 +124,13 @@ function toolFields(
   return { tools, tool_choice: { ...chosen, ...(oneOnly && { disable_parallel_tool_use: true }) } };
 }
 
-function declaredTools(chat: ChatRequest): readonly object[] | undefined {
+/** Tools are strict for models with structured replies only: where these are lacking, both are. */
+function declaredTools(chat: ChatRequest, { traits }: Target): readonly object[] | undefined {
   const read = chat.tools?.map(({ function: { name, description, parameters, strict } }) => {
     const input_schema = objectSchema(parameters);
     const tool = { name, description, input_schema, cache_control: chat.toolMarks?.get(name) };
-    return { tool, closed: strict && closedSchema(input_schema) };
+    const canBeStrict = strict && traits.supports.includes("json_schema");
+    return { tool, closed: canBeStrict && closedSchema(input_schema) };
   });
   const strictSchemas = read?.flatMap(({ closed }) => closed || []) ?? [];
   const isStrict = mayBeStrict(strictSchemas, replySchema(chat));

@@ -72,13 +72,12 @@ export function closedSchema(schema: unknown): unknown {
  */
 export const findSchemaLack =
   (dialect: string): FindLack =>
-  ({ provider }, { response_format: format, native, clientPath }) => {
+  ({ provider }, { response_format: format, native, clientPath = (path) => [...path] }) => {
     if (provider.dialect !== dialect || native?.dialect === dialect) return undefined;
     const { schema } = format?.type === "json_schema" ? format.json_schema : {};
     if (!schema || closedSchema(schema)) return undefined;
-    const path = ["response_format"];
     return {
-      path: clientPath?.(path) ?? path,
+      path: clientPath(["response_format"]),
       message: "with this model each property needs a name, and no schema refers to itself",
     };
   };

@@ -28,6 +28,7 @@ describe("a request to Anthropic", () => {
     old: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "budget", ...LIMITED },
     new: { upstream_model: "claude-5-m", reasoning: true },
     plain: { upstream_model: "claude-4-5-m" },
+    lax: { upstream_model: "claude-4-5-m", supports: ["tools"] },
     mute: { upstream_model: "claude-5-m", omit: ["temperature", "top_p"] },
     warm: { upstream_model: "claude-5-m", omit: ["temperature"] },
     stubborn: { upstream_model: "claude-5-m", reasoning: true, thinking_off: false },
@@ -170,6 +171,11 @@ describe("a request to Anthropic", () => {
       "plain",
       { tools: [fn({ parameters: BOUNDED, strict: true })], tool_choice: "auto" },
       { tools: [{ name: "f", input_schema: CLOSED, strict: true }], tool_choice: { type: "auto" } },
+    ],
+    [
+      "lax",
+      { tools: [fn({ parameters: BOUNDED, strict: true })] },
+      { tools: [{ name: "f", input_schema: BOUNDED }], tool_choice: { type: "none" } },
     ],
 
     ...[
