@@ -101,6 +101,7 @@ export const traitChecks: { readonly [name in keyof Traits]: Check<Traits[name]>
       "phase",
       "metadata",
       "store",
+      "block_binding",
     ),
   ),
   cache_header: optional(nonSecretHeaderName),

@@ -234,7 +234,7 @@ function requiresAll(schema: unknown): boolean {
 }
 
 function thinkingOf({ thinking, output_config }: MessagesRequest) {
-  const wantsThinking = thinking !== undefined && thinking.type !== "disabled";
+  const wantsThinking = thinking?.type === "enabled" || thinking?.type === "adaptive";
   const isOmitted = thinking && "display" in thinking && thinking.display === "omitted";
   const effort = output_config?.effort ?? effortFor(thinking);
   return { wantsThinking, showThinking: wantsThinking && !isOmitted, effort };

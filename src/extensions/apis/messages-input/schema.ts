@@ -166,6 +166,7 @@ const countFields = {
       enabled: tagged("enabled", { budget_tokens: number({ min: 1024, integer: true }), display }),
       adaptive: tagged("adaptive", { display }),
       disabled: tagged("disabled", {}),
+      between_tools: tagged("between_tools", {}),
     }),
   ),
   output_config: optional(

@@ -88,17 +88,13 @@ function nativePart(event: Record<string, unknown>): NativePart {
 }
 
 /**
- * Blocks outside the answer: encrypted ones, and the provider's own tools, whose
- * results have types that end in `_tool_result`.
+ * Blocks outside the answer: encrypted ones, the place where another of the provider's models goes
+ * on, and the provider's own tools, whose results have types that end in `_tool_result`.
  */
-const NO_ANSWER = new Set([
-  "redacted_thinking",
-  "server_tool_use",
-  "mcp_tool_use",
-  "container_upload",
-  "compaction",
-]);
-const isNoAnswer = (type: string): boolean => NO_ANSWER.has(type) || type.endsWith("_tool_result");
+const NO_ANSWER = new RegExp(
+  "^(redacted_thinking|server_tool_use|mcp_tool_use|mcp_tool_listing|container_upload" +
+    "|compaction|fallback)$|_tool_result$",
+);
 
 /** `reasoning`: the model can think. */
 function createBlockReader(signatures: SignatureStore, reasoning: boolean) {
@@ -136,7 +132,7 @@ function createBlockReader(signatures: SignatureStore, reasoning: boolean) {
   function unknownPiece(piece: Record<string, unknown>, index: unknown): Part[] {
     const type = asString(piece["type"]) ?? "";
     const isDelta = type.endsWith("_delta");
-    if (Object.keys(piece).length === 0 || isNoAnswer(type)) return [];
+    if (Object.keys(piece).length === 0 || NO_ANSWER.test(type)) return [];
     if (isDelta && !unknownBlocks.has(index)) return [];
     unknownBlocks.add(index);
     return textPart("text", piece);

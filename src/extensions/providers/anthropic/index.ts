@@ -7,9 +7,8 @@ import type { Dialect } from "../../../core/providers/dialect.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { detailedRefusal, refusal } from "../provider-words/index.ts";
 import { findLack, type FindLack } from "../../routing/capabilities/index.ts";
-import { findMediaLack, scopedStore, type SignatureStore } from "../turns/index.ts";
+import { findMediaLack, findSchemaLack, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { documentRule } from "./blocks.ts";
-import { closedSchema } from "./closed-schema.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
 import {
   firstUnlisted,
@@ -53,19 +52,6 @@ const permissionLack: FindLack = ({ provider, traits }, { native }) => {
   return unlisted && { path: [...unlisted.path], message: notPassed(unlisted) };
 };
 
-/** The response format, if Anthropic cannot express its schema. */
-const schemaLack: FindLack = ({ provider }, { response_format: format, native, clientPath }) => {
-  if (provider.dialect !== NAME || format?.type !== "json_schema" || nativeIn(native))
-    return undefined;
-  const { schema } = format.json_schema;
-  if (!schema || closedSchema(schema)) return undefined;
-  const path = ["response_format"];
-  return {
-    path: clientPath?.(path) ?? path,
-    message: "with this model each property needs a name, and no schema refers to itself",
-  };
-};
-
 export function install(gateway: Installer): void {
   gateway.fill(slots.dialect(NAME), {
     thinkingSwitches: ["adaptive", "budget", "none"],
@@ -75,6 +61,6 @@ export function install(gateway: Installer): void {
     create: (scope) => createAnthropicDialect(scopedStore(NAME, scope)),
   });
   gateway.on(findLack, permissionLack);
-  gateway.on(findLack, schemaLack);
+  gateway.on(findLack, findSchemaLack(NAME));
   gateway.on(findLack, findMediaLack(NAME, documentRule));
 }

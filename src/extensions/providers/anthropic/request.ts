@@ -6,6 +6,7 @@ import { parametersOf } from "../../../core/providers/parameters.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import {
   calledNames,
+  closedSchema,
   joinedSystem,
   objectSchema,
   type SignatureStore,
@@ -14,7 +15,7 @@ import {
   turnsOf,
 } from "../turns/index.ts";
 import { contentBlocks } from "./blocks.ts";
-import { closedSchema } from "./closed-schema.ts";
+import { mayBeStrict } from "./strict-limits.ts";
 import { fittingThinking, hasNeededThoughts, thinkingPlan } from "./thinking.ts";
 
 const JSON_ONLY =
@@ -25,10 +26,12 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   const parameters = parametersOf(chat, target.traits);
   const mayThink = hasNeededThoughts(turns, signatures, target.traits);
   const { thinks, field, effort, maxTokens } = thinkingPlan(chat, target, mayThink);
+  // With `between_tools` the provider cannot be told to drop changed thoughts: it refuses them.
+  const sendsThoughts = thinks && asObject(field)["type"] !== "between_tools";
   const schema = replySchema(chat);
   if (chat.response_format && !schema) system.push({ role: "system", content: JSON_ONLY });
   const oneOnly = parameters.parallel_tool_calls === false;
-  const { tools, tool_choice } = toolFields(chat, turns, { thinks, oneOnly });
+  const { tools, tool_choice } = toolFields(chat, turns, { thinks, oneOnly, target });
   return {
     model: namedModel(target),
     // Constant parts come first: the provider's cache matches the beginning of a request.
@@ -36,7 +39,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
     system: systemField(system),
     messages: turns.map((turn) => ({
       role: turn.role,
-      content: contentBlocks(turn, turn === turns.at(-1), thinks ? signatures : undefined),
+      content: contentBlocks(turn, turn === turns.at(-1), sendsThoughts ? signatures : undefined),
     })),
     max_tokens: maxTokens,
     stream: chat.stream || undefined,
@@ -103,14 +106,15 @@ interface ToolOptions {
   readonly thinks: boolean;
   /** Whether the model may call one tool at a time only. */
   readonly oneOnly: boolean;
+  readonly target: Target;
 }
 
 function toolFields(
   chat: ChatRequest,
   turns: readonly Turn[],
-  { thinks, oneOnly }: ToolOptions,
+  { thinks, oneOnly, target }: ToolOptions,
 ): { readonly tools?: readonly object[]; readonly tool_choice?: object } {
-  const tools = declaredTools(chat) ?? calledTools(turns);
+  const tools = declaredTools(chat, target) ?? calledTools(turns);
   if (tools.length === 0) return {};
   const { tool_choice: choice = "none" } = chat;
   if (choice === "none") return { tools, tool_choice: { type: "none" } };
@@ -120,18 +124,20 @@ function toolFields(
   return { tools, tool_choice: { ...chosen, ...(oneOnly && { disable_parallel_tool_use: true }) } };
 }
 
-const declaredTools = ({ tools, toolMarks }: ChatRequest): readonly object[] | undefined =>
-  tools?.map(({ function: { name, description, parameters, strict } }) => {
+/** Tools are strict for models with structured replies only: where these are lacking, both are. */
+function declaredTools(chat: ChatRequest, { traits }: Target): readonly object[] | undefined {
+  const read = chat.tools?.map(({ function: { name, description, parameters, strict } }) => {
     const input_schema = objectSchema(parameters);
-    const closed = strict && closedSchema(input_schema);
-    return {
-      name,
-      description,
-      input_schema: closed || input_schema,
-      strict: closed ? true : undefined,
-      cache_control: toolMarks?.get(name),
-    };
+    const tool = { name, description, input_schema, cache_control: chat.toolMarks?.get(name) };
+    const canBeStrict = strict && traits.supports.includes("json_schema");
+    return { tool, closed: canBeStrict && closedSchema(input_schema) };
   });
+  const strictSchemas = read?.flatMap(({ closed }) => closed || []) ?? [];
+  const isStrict = mayBeStrict(strictSchemas, replySchema(chat));
+  return read?.map(({ tool, closed }) =>
+    isStrict && closed ? { ...tool, input_schema: closed, strict: true } : tool,
+  );
+}
 
 /** Tools that were called must be declared, even if they cannot be called any more. */
 const calledTools = (turns: readonly Turn[]): readonly object[] =>

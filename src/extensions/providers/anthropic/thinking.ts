@@ -19,6 +19,9 @@ const SHARES: { readonly [effort: string]: number } = {
 };
 const DEFAULT_SHARE = 0.5;
 
+/** The model that thinks between calls of tools at least. It refuses `disabled`. */
+const NEVER_SILENT = /sonnet-5-5(?!\d)/;
+
 /** Models that check, for each thought that comes back, whether anything before it has changed. */
 const CHECKING = /(fable|mythos)-5-[1-9](?!\d)|(opus|sonnet|haiku)-5-5(?!\d)/;
 /** Clients of chat completions never see signed thoughts, and may change what is before them. */
@@ -31,7 +34,7 @@ const DROPS_CHANGED = {
 const takesBinding = ({ reasoning, upstreamModel, traits }: Target): boolean =>
   reasoning &&
   traits.thinking !== "none" &&
-  !traits.omit.includes("vendor_betas") &&
+  (traits.takes.includes("block_binding") || !traits.omit.includes("vendor_betas")) &&
   CHECKING.test(upstreamModel);
 
 /** The headers without which the API refuses this body's binding, besides the operator's betas. */
@@ -68,7 +71,8 @@ export function thinkingPlan(chat: ChatRequest, target: Target, mayThink: boolea
   const binding = takesBinding(target) ? DROPS_CHANGED : undefined;
   if (!chat.wantsThinking || !mayThink) {
     if (!traits.thinking_off) return { thinks: true, field: binding, maxTokens: limit };
-    return { thinks: false, field: { type: "disabled" }, maxTokens: limit };
+    const thinks = NEVER_SILENT.test(target.upstreamModel);
+    return { thinks, field: { type: thinks ? "between_tools" : "disabled" }, maxTokens: limit };
   }
   const effort = effortOf(chat.effort, traits);
   if (traits.thinking !== "budget") {

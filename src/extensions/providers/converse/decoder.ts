@@ -32,8 +32,10 @@ export function createConverseDecoder(): Decoder {
   let started = 0;
   let isOver = false;
 
+  /** A call of one of Amazon's own tools is not for the client. */
   function startCall(block: number, stated: unknown): Part[] {
-    const { toolUseId, name } = asObject(stated);
+    const { toolUseId, name, type } = asObject(stated);
+    if (type === "server_tool_use") return [];
     const id = asString(toolUseId);
     const toolName = asString(name);
     if (!id || !toolName) throw namelessCall();
@@ -56,7 +58,7 @@ export function createConverseDecoder(): Decoder {
     if (toolUse === undefined) return textParts(content);
     const parts = startCall(block, toolUse);
     const input = JSON.stringify(asObject(toolUse)["input"] ?? {});
-    return [...parts, { type: "tool_arguments", call: calls.get(block)!, text: input }];
+    return [...parts, ...deltaParts(block, { toolUse: { input } })];
   }
 
   function push(json: unknown): Part[] {

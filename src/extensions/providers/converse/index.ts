@@ -7,7 +7,7 @@ import { findLack } from "../../routing/capabilities/index.ts";
 import { refusal } from "../provider-words/index.ts";
 import { createConverseDecoder, messageIn } from "./decoder.ts";
 import { eventStream } from "./event-stream.ts";
-import { findMediaLack } from "../turns/index.ts";
+import { findMediaLack, findSchemaLack } from "../turns/index.ts";
 import { requestBody, typeRule } from "./request.ts";
 
 export const converseDialect: Dialect = {
@@ -30,10 +30,11 @@ export const converseDialect: Dialect = {
 export function install(gateway: Installer): void {
   gateway.fill(slots.dialect("converse"), {
     thinkingSwitches: ["none"],
-    unsupported: ["logprobs", "audio", "json_object", "json_schema"],
+    unsupported: ["logprobs", "audio", "json_object"],
     appended: { path: "/model/...", end: /\/model(\/.*)?$/ },
     mediaRules: "anthropic",
     create: () => converseDialect,
   });
   gateway.on(findLack, findMediaLack("converse", typeRule));
+  gateway.on(findLack, findSchemaLack("converse"));
 }

@@ -6,6 +6,7 @@ import type { Traits } from "../../../core/providers/traits.ts";
 import { cut } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import {
+  closedSchema,
   hashedId,
   objectSchema,
   turnsOf,
@@ -37,7 +38,16 @@ export function requestBody(chat: ChatRequest, target: Target): object {
       stopSequences: stop?.filter((sequence) => sequence.trim() !== ""),
     },
     toolConfig: mayCall ? toolConfig(chat, target) : undefined,
+    outputConfig: outputConfig(chat),
   };
+}
+
+/** The JSON Schema of the reply, as a text. Undefined: there is none. */
+function outputConfig({ response_format: format }: ChatRequest): object | undefined {
+  if (format?.type !== "json_schema") return undefined;
+  const { name, description, schema = {} } = format.json_schema;
+  const jsonSchema = { schema: JSON.stringify(closedSchema(schema)), name, description };
+  return { textFormat: { type: "json_schema", structure: { jsonSchema } } };
 }
 
 /**

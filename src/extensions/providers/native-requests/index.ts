@@ -29,13 +29,14 @@ const EDITS = setOf("clear_tool_uses clear_thinking");
 const BETAS = setOf(
   "computer_use context_management dev_full_thinking effort extended_cache_ttl " +
     "fine_grained_tool_streaming interleaved_thinking model_context_window_exceeded output_128k " +
-    "pdfs prompt_caching structured_outputs token_efficient_tools tool_examples",
+    "pdfs prompt_caching structured_outputs thinking_binding_controls thinking_display_updates " +
+    "token_efficient_tools tool_examples",
 );
 /** Betas of the vendor's own API: clouds that serve its models refuse them. */
 const VENDOR_BETAS = setOf(
   "advanced_tool_use claude_code mid_conversation_output_config " +
-    "mid_conversation_system_clear_at prompt_caching_scope task_budgets " +
-    "thinking_binding_controls thinking_display_updates thinking_token_count token_counting",
+    "mid_conversation_system_clear_at prompt_caching_scope task_budgets thinking_token_count " +
+    "token_counting",
 );
 
 /** Further names that a word of `passes` allows: a tool's blocks, or a field's beta. */
@@ -167,7 +168,7 @@ export function allowedParts(
   return {
     body: takesVendorBetas ? passed : withoutVendorBetas(passed),
     headers: {
-      ...rest,
+      ...(takesVendorBetas && rest),
       ...(passedBetas !== "" && { "anthropic-beta": passedBetas }),
       ...(isProfilePassed && { "anthropic-user-profile-id": profile }),
     },

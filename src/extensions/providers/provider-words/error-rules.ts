@@ -47,8 +47,8 @@ const INVALID_KEY = [
   /^gemini api free tier is not available/i,
 ];
 const CLOSED_NAMES = new RegExp(
-  "^arrearage|billing_hard_limit_reached|organization_restricted|^blocked_api_access|^spend_" +
-    "| budget_exceeded$",
+  "^arrearage|billing_hard_limit_reached|organization_(restricted|on_hold)|^blocked_api_access" +
+    "|^spend_|^cmek_key_| budget_exceeded$",
   "i",
 );
 /** The account is closed, or its own limit of spending is reached. */
@@ -139,6 +139,9 @@ const UNABLE = [
   // Conversations that the assistant ends, or that have no text of the user.
   /^requests ending with a model turn are not|^this model does not support assistant message/i,
   /^assistant response prefill is incompatible|^no user query found in messages/i,
+  // Schemas of replies and strict tools, which not every cloud has for each of its Claude models.
+  /^organization policy constraint \S+allowedpartnermodelfeatures violated/i,
+  /^(the model returned.{1,30}: )?(output_config\.format|tools\.\S+\.strict): extra inputs are/i,
   // The switch for thinking that the model's settings name.
   /^reasoning is mandatory for this endpoint|^this model always engages in thinking/i,
   /^(unable to submit request because )?thinking([ _](level|budget) | can't be disabled)/i,

@@ -1,5 +1,6 @@
 // A library for the native formats of providers, which see a conversation as turns of a user and an
 // assistant. wire.md "Turns".
+export { closedSchema, findSchemaLack } from "./closed-schema.ts";
 export { forgetting } from "./forgetting.ts";
 export { findMediaLack, acceptedMedia, type MediaRule } from "./media.ts";
 export {

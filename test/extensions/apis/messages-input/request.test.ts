@@ -80,6 +80,7 @@ describe("the parameters of a request", () => {
     const ways: [Json, [boolean, boolean, string | undefined]][] = [
       [{}, [false, false, undefined]],
       [{ thinking: { type: "disabled" } }, [false, false, undefined]],
+      [{ thinking: { type: "between_tools" } }, [false, false, undefined]],
       [{ thinking: { type: "adaptive" } }, [true, true, undefined]],
       [{ thinking: { type: "adaptive", display: "omitted" } }, [true, false, undefined]],
       [{ thinking: { type: "adaptive" }, output_config: { effort: "max" } }, [true, true, "max"]],
@@ -282,7 +283,7 @@ describe("what only a provider of the same format can serve", () => {
   const cases: [string, Json, type?: string][] = [
     ["top_k", { top_k: 5 }],
     ["max_tokens", { max_tokens: 0 }],
-    ["thinking.type", { thinking: { type: "between_tools" } }],
+    ["thinking.type", { thinking: { type: "type_of_tomorrow" } }],
     ["tool_choice.type", { ...tools(), tool_choice: { type: "several" } }],
     ["compaction", { compaction: { type: "summarize" } }],
     ["thread", { thread: { type: "create" } }],

@@ -41,6 +41,8 @@ describe("content, whole and streamed", () => {
   const said = (text: string, reasoning = "", ...calls: string[][]) => ({ text, reasoning, calls });
   const SEARCH = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} };
   const FOUND = { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] };
+  const LISTED = { type: "mcp_tool_listing", mcp_server_name: "m", tools: [] };
+  const HANDED = { type: "fallback", from: { model: "a" }, to: { model: "b" } };
   const NEWS = { type: "news", at: 1 };
   const HI = textBlock("Hi.");
   /**
@@ -91,6 +93,11 @@ describe("content, whole and streamed", () => {
         { type: "news", text: "no", delta: { type: "text_delta", text: "no" } },
         ...block(3, { ...F, input: {} }, input('{"a":1}')),
       ],
+    ],
+    [
+      "lists of a server's tools, and the place where another model goes on, are left out",
+      [LISTED, textBlock("H"), HANDED, textBlock("i.")],
+      said("Hi."),
     ],
     ["an unknown block becomes text", [HI, NEWS], said('Hi.{"type":"news","at":1}')],
     [

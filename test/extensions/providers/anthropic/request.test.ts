@@ -5,8 +5,10 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it } from "node:test";
 import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
-import { closedSchema } from "../../../../src/extensions/providers/anthropic/closed-schema.ts";
-import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
+import {
+  closedSchema,
+  createSignatureStore,
+} from "../../../../src/extensions/providers/turns/index.ts";
 import { anthropic } from "../../../support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
 import { user } from "../../../support/gateway.ts";
@@ -26,6 +28,7 @@ describe("a request to Anthropic", () => {
     old: { upstream_model: "claude-4-5-m", reasoning: true, thinking: "budget", ...LIMITED },
     new: { upstream_model: "claude-5-m", reasoning: true },
     plain: { upstream_model: "claude-4-5-m" },
+    lax: { upstream_model: "claude-4-5-m", supports: ["tools"] },
     mute: { upstream_model: "claude-5-m", omit: ["temperature", "top_p"] },
     warm: { upstream_model: "claude-5-m", omit: ["temperature"] },
     stubborn: { upstream_model: "claude-5-m", reasoning: true, thinking_off: false },
@@ -33,6 +36,7 @@ describe("a request to Anthropic", () => {
     dated: { upstream_model: "claude-5-m/claude-opus-5-20260505", reasoning: true },
     checking: { upstream_model: "claude-5-m/claude-opus-5-5", reasoning: true },
     always: { upstream_model: "claude-5-m/claude-fable-5-2", reasoning: true, thinking_off: false },
+    noting: { upstream_model: "claude-5-m/claude-sonnet-5-5", reasoning: true },
   };
 
   /** The provider's request, which must break none of its rules. */
@@ -75,6 +79,17 @@ describe("a request to Anthropic", () => {
       [undefined, beta, `a,${beta}`],
     );
     assert.equal(betasFor("checking", {}, ["vendor_betas"]), undefined);
+    const onCloud = (place: object) =>
+      askedBy(dialect, ON, targetOf({ ...place, dialect: "anthropic" }, MODELS.checking));
+    const clouds = [
+      { vendor: "bedrock", region: "r" },
+      { vendor: "vertex", project: "p", location: "global" },
+    ].map(onCloud);
+    for (const { headers, body } of clouds)
+      assert.deepEqual(
+        [headers?.["anthropic-beta"], body["thinking"]],
+        [beta, { ...ADAPTIVE.thinking, ...DROPPING }],
+      );
     // Servers between may refuse a beta that they do not know, so only where it is needed.
     assert.equal(betasFor("checking", {}, [], {}), undefined);
   });
@@ -115,6 +130,7 @@ describe("a request to Anthropic", () => {
   const ALONE = { disable_parallel_tool_use: true };
   const WARM = { temperature: 0.3, top_p: 0.5 };
   const OFF = { thinking: { type: "disabled" } };
+  const NOTES = { thinking: { type: "between_tools" } };
   const ADAPTIVE = { thinking: { type: "adaptive", display: "summarized" } };
   const DROPPING = { block_binding: { prefix_mismatch_behavior: "drop_block" } };
   const effort = (depth: string) => ({ output_config: { effort: depth } });
@@ -156,6 +172,38 @@ describe("a request to Anthropic", () => {
       { tools: [fn({ parameters: BOUNDED, strict: true })], tool_choice: "auto" },
       { tools: [{ name: "f", input_schema: CLOSED, strict: true }], tool_choice: { type: "auto" } },
     ],
+    [
+      "lax",
+      { tools: [fn({ parameters: BOUNDED, strict: true })] },
+      { tools: [{ name: "f", input_schema: BOUNDED }], tool_choice: { type: "none" } },
+    ],
+
+    ...[
+      [20, 0, 0],
+      [21, 0, 0],
+      [1, 24, 0],
+      [1, 25, 0],
+      [2, 0, 8],
+      [2, 0, 9],
+    ].map(([count = 0, optional = 0, unions = 0]): [keyof typeof MODELS, Json, Json] => {
+      const union = (at: number) => (at % 2 ? { type: ["string", "null"] } : { anyOf: [A, B] });
+      const demanded = Object.fromEntries(
+        Array.from({ length: unions }, (_, at) => [`u${at}`, union(at)]),
+      );
+      const free = Object.fromEntries(Array.from({ length: optional }, (_, at) => [`o${at}`, {}]));
+      const properties = { ...demanded, ...free };
+      const parameters = { type: "object", properties, required: Object.keys(demanded) };
+      const fits = count <= 20 && optional <= 24 && count * unions <= 16;
+      const strictly = { additionalProperties: false };
+      const names = Array.from({ length: count }, (_, at) => `f${at}`);
+      const sent = names.map((name) => ({
+        name,
+        input_schema: { ...parameters, ...(fits && strictly) },
+        ...(fits && { strict: true }),
+      }));
+      const tools = names.map((name) => fn({ name, parameters, strict: true }));
+      return ["plain", { tools }, { tools: sent, tool_choice: { type: "none" } }];
+    }),
 
     ["new", {}, OFF],
     ["new", ON, ADAPTIVE],
@@ -174,6 +222,9 @@ describe("a request to Anthropic", () => {
     ["checking", {}, OFF],
     ["checking", ON, { thinking: { ...ADAPTIVE.thinking, ...DROPPING } }],
     ["always", {}, { thinking: { type: "adaptive", ...DROPPING } }],
+    ["noting", WARM, NOTES],
+    ["noting", choose("required"), { ...NOTES, ...chosen({ type: "auto" }) }],
+    ["noting", ON, { thinking: { ...ADAPTIVE.thinking, ...DROPPING } }],
     ["unswitched", { ...ON, reasoning_effort: "low", temperature: 0.3 }, { temperature: 0.3 }],
     ["old", ON, budget(64_000, 32_000)],
     ["old", { ...ON, max_tokens: 10_000, reasoning_effort: "minimal" }, budget(10_000, 2_000)],

@@ -83,6 +83,17 @@ describe("thoughts are sent back", () => {
     );
   });
 
+  it("but not with `between_tools`, which cannot be combined with dropping changed ones", () => {
+    const sonnet = { upstream_model: "claude-sonnet-5-5", reasoning: true };
+    const target = targetOf({ vendor: "anthropic" }, sonnet);
+    const dialect = createAnthropicDialect(createSignatureStore());
+    dialect.decoder(target).push(message(CALLED, "tool_use"));
+    const messages = [...user("hi"), ...calledOf("toolu_1", "toolu_2")];
+    const contentFor = (fields: object) =>
+      askedBy(dialect, { ...TOOLS, ...fields, messages }, target).body["messages"][1].content;
+    assert.deepEqual([contentFor({}), contentFor(ON)], [USES, [...THOUGHTS, ...USES]]);
+  });
+
   it("only to their provider and account, also after a reload", () => {
     const scope = { baseUrl: "https://a.test", account: "one" };
     const inScope = (over: object) =>

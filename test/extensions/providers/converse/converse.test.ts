@@ -70,6 +70,7 @@ async function start(t: TestContext, behaviour: Behaviour = status(200, REPLY)) 
       claude: { provider: "aws", upstream_model: "anthropic.claude-x" },
       oss: { provider: "aws", upstream_model: "openai.gpt-oss-120b" },
       profiled: { provider: "aws", upstream_model: "us.anthropic.claude-opus-5" },
+      formatted: { provider: "aws", upstream_model: "eu.anthropic.x", supports: ["json_schema"] },
       profile: { provider: "aws", upstream_model: "arn:aws:bedrock:eu-1:1:inference-profile/p" },
     },
   });
@@ -126,6 +127,31 @@ it("Amazon Bedrock is called by each model's API", async (t) => {
 });
 
 describe("a request to Converse", () => {
+  it("has the schema of a structured reply, if the model supports it", async (t) => {
+    const formatOf = (schema: object) => ({
+      response_format: { type: "json_schema", json_schema: { name: "n", schema, strict: true } },
+    });
+    const properties = { at: { type: "integer", minimum: 1 } };
+    const bounded = formatOf({ type: "object", properties });
+    const { outputConfig } = await bodyFor(t, { model: "formatted", ...bounded });
+    const at = { type: "integer", description: "minimum: 1" };
+    const closed = { type: "object", properties: { at }, additionalProperties: false };
+    const jsonSchema = { schema: JSON.stringify(closed), name: "n" };
+    assert.deepEqual(outputConfig, {
+      textFormat: { type: "json_schema", structure: { jsonSchema } },
+    });
+    const { provider, chat } = await start(t);
+    const recursive = formatOf({ items: { $ref: "#" } });
+    for (const [model, format, words] of [
+      ["formatted", recursive, "no schema refers to itself"],
+      ["nova", bounded, "is not supported with this model"],
+    ] as const) {
+      const { error } = await json(await chat({ model, messages: user("hi"), ...format }));
+      assert.deepEqual([error.param, error.message.includes(words)], ["response_format", true]);
+    }
+    assert.equal(provider.asked.length, 0);
+  });
+
   it("has the conversation, the parameters and the tools in Converse's format", async (t) => {
     const properties = { at: { type: "integer" } };
     const parameters = { properties, anyOf: [{ required: ["at"] }], additionalProperties: false };
@@ -319,6 +345,21 @@ describe("a reply of Converse", () => {
     const deltas = [{ text: "Green." }, { citation: { title: "T" } }, { newThing: 1 }, {}];
     const parts = deltas.flatMap((delta) => decoder.push({ contentBlockDelta: { delta } }));
     assert.equal(texts(parts), 'Green.{"newThing":1}');
+  });
+
+  it("leaves out calls of Amazon's own tools, and their results", () => {
+    const own = { toolUseId: "t1", name: "nova_grounding", type: "server_tool_use" };
+    const found = { toolResult: { toolUseId: "t1", content: [{ text: "Rain." }] } };
+    const content = [{ toolUse: { ...own, input: {} } }, found, { text: "It rains." }];
+    const says = [{ type: "text", text: "It rains." }];
+    assert.deepEqual(createConverseDecoder().push({ output: { message: { content } } }), says);
+    const { push } = createConverseDecoder();
+    const blocks = [{ start: { toolUse: own } }, { start: found }].map((contentBlockStart) =>
+      push({ contentBlockStart }),
+    );
+    const deltas = [{ toolUse: { input: "{}" } }, { toolResult: [{ text: "Rain." }] }, content[2]];
+    const parts = deltas.flatMap((delta) => push({ contentBlockDelta: { delta } }));
+    assert.deepEqual([...blocks.flat(), ...parts], says);
   });
 
   it("separates calls with the same block index", () => {

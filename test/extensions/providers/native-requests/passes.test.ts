@@ -183,8 +183,12 @@ it("the headers of a request lose the profile, and betas that change the price o
   const kept = "claude-code-20250219,interleaved-thinking-2025-05-14";
   assert.deepEqual(headersWith(betas), { ...VERSION, "anthropic-beta": kept });
   assert.deepEqual(headersWith("tomorrow"), VERSION);
-  const atCloud = headersWith(betas, CLOUD)["anthropic-beta"];
-  assert.equal(atCloud, "interleaved-thinking-2025-05-14", "what every vendor knows");
+  // Nor is the client's version known to all models of a cloud.
+  const known = { "anthropic-beta": "interleaved-thinking-2025-05-14" };
+  assert.deepEqual(headersWith(betas, CLOUD), known, "what every vendor knows");
+  // Without these a provider refuses what they stand for in `thinking`.
+  const ofThinking = "thinking-binding-controls-2026-08-01,thinking-display-updates-2026-08-18";
+  assert.equal(headersWith(ofThinking, CLOUD)["anthropic-beta"], ofThinking);
 });
 
 it("the headers of a request keep the listed betas", () => {

@@ -1,8 +1,9 @@
-// Converts JSON Schemas to the form that Anthropic demands for structured replies: closes objects,
-// and moves bounds, which it refuses, into descriptions.
+// Converts JSON Schemas to the form that Anthropic and Amazon demand for structured replies: closes
+// objects, and moves bounds, which they refuse, into descriptions.
 import { isObject } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
-import { resolved } from "../turns/index.ts";
+import type { FindLack } from "../../routing/capabilities/index.ts";
+import { resolved } from "./tool-schema.ts";
 
 /** The keywords that Anthropic refuses. */
 const BOUNDS = new Set([
@@ -64,6 +65,22 @@ export function closedSchema(schema: unknown): unknown {
   const whole = closed(schema);
   return hasMap || isRecursive(schema) ? undefined : whole;
 }
+
+/**
+ * A listener of the hook `findLack`, for the format `dialect`: drops candidates if the schema of a
+ * structured reply has no such form.
+ */
+export const findSchemaLack =
+  (dialect: string): FindLack =>
+  ({ provider }, { response_format: format, native, clientPath = (path) => [...path] }) => {
+    if (provider.dialect !== dialect || native?.dialect === dialect) return undefined;
+    const { schema } = format?.type === "json_schema" ? format.json_schema : {};
+    if (!schema || closedSchema(schema)) return undefined;
+    return {
+      path: clientPath(["response_format"]),
+      message: "with this model each property needs a name, and no schema refers to itself",
+    };
+  };
 
 const isBound = ([name, value]: [string, unknown]): boolean =>
   typeof value === "string" && name === "format"
