@@ -2,45 +2,24 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { JSON_OPTION, type Command } from "../../../command-line/command.ts";
-import { isCalendarDay } from "../records/index.ts";
-import { lineOf, syncUsage, type BooksFiles } from "../usage/index.ts";
+import { lineOf, syncUsage } from "../usage/index.ts";
 import { assertSpendLog, withBooks } from "../books/index.ts";
 import { createSigner, keyFile, publicPem, seals } from "./sign.ts";
 
 const runHead = withBooks(async (context) => {
-  const { books, args, terminal } = context;
-  const { day } = args.values;
-  if (day === undefined) assertSpendLog(context);
-  await terminal.print(`${day === undefined ? await makeHead(books) : lineOfDay(books, day)}\n`);
-});
-
-/** Makes a head of this moment, which covers the records of all open days. */
-async function makeHead(books: BooksFiles): Promise<string> {
-  return await books.locked(async () => {
+  const { books, terminal } = context;
+  assertSpendLog(context);
+  const head = await books.locked(async () => {
     await syncUsage(books);
     return await lineOf(books, await books.store.cursor());
   });
-}
+  await terminal.print(`${head}\n`);
+});
 
-function lineOfDay({ days }: BooksFiles, day: string): string {
-  const found = days.of(day);
-  if (!found) throw new Error(`${day} has no line in days.jsonl: it is not closed`);
-  return found.text;
-}
-
-/** Prints a head, for somebody to keep outside of this machine. */
+/** Prints a head of this moment, for somebody to keep outside of this machine. */
 export const headCommand: Command = {
   summary: "print a head of the books, for an auditor to keep; signed, with seals",
   example: "seal head",
-  options: {
-    day: {
-      value: "YYYY-MM-DD",
-      help: "the line of this closed day",
-      fallback: "a head of this moment",
-      test: isCalendarDay,
-      expected: "a day such as 2026-11-30",
-    },
-  },
   run: runHead,
 };
 

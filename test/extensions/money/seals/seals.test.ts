@@ -100,14 +100,6 @@ describe("seal head", () => {
     edit(dir, OPEN, (texts) => texts.map((text) => text.replace('"m"', '"n"')));
     assert.equal((await verify(dir, stdout)).code, 1);
   });
-
-  it("prints the line of a closed day", async () => {
-    const { stdout } = await command(scene.dir, ["seal", "head", "--day", "2026-02-01"]);
-    assert.equal(stdout, `${lines(scene.dir)[1]}\n`);
-    const open = await command(scene.dir, ["seal", "head", "--day", "2026-02-02"]);
-    assert.match(open.stderr, /2026-02-02 has no line in days.jsonl/);
-    assert.equal((await command(scene.dir, ["seal", "head", "--day", "2026-02-32"])).code, 2);
-  });
 });
 
 describe("seal verify with kept heads", () => {
