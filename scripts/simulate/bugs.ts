@@ -190,7 +190,7 @@ export const BUGS: Readonly<Record<string, Bug>> = {
   },
   "a gateway hears of the others only with its own requests": {
     file: `${SHARED}/shared-store.ts`,
-    find: "for (const budget of new Set([...holds.current(), ...inTurn])) rows.writeOne(budget);",
+    find: "for (const budget of new Set([...held, ...inTurn])) rows.writeOne(budget);",
     faults: ["redis"],
   },
   "a window in Redis is a quarter of a minute": {

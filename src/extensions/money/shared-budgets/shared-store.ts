@@ -28,10 +28,11 @@ export interface SharedStoreOptions extends TaskQueueOptions {
 }
 
 export function createSharedStore(options: SharedStoreOptions): SharedStore {
-  const { script, counters, warn, onError, clock, diagnose } = options;
+  const { script, counters, warn, onError, clock } = options;
   /** The budgets of which this gateway has rows, by their names. */
   const budgets = new Map<string, Budget>();
-  const holds = createHoldIndex(budgets, counters);
+  /** The names of budgets that may have holds: a heartbeat cannot look at all 100,000. */
+  let holding = new Set<string>();
   /** The figures of the latest answer about each budget, by its name. */
   const latest = new Map<string, SharedFigures>();
   /** Undefined after a reload that gives the budget another period or account: its row is new. */
@@ -46,14 +47,12 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   let timer: Timer | undefined;
   /** The index of the first budget whose turn it is at the next heartbeat. */
   let next = 0;
-  /** When this gateway noticed that the store has lost rows, by the monotonic clock. */
-  let lostAt = -Infinity;
 
   /** Runs a task, and takes in its figures. Undefined: the store cannot be reached. */
   async function runTask(task: Task): Promise<Answer | undefined> {
     timer ??= clock.after(HEARTBEAT_MS, heartbeat);
     const answer = await enqueue(task);
-    if (answer?.figures.some(wasLost)) restoreRows();
+    if (answer?.figures.some(wasLost)) rows.restore(budgets.values());
     for (const figures of answer?.figures ?? []) {
       latest.set(figures.name, figures);
       warn(figures);
@@ -65,43 +64,36 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   const wasLost = (row: SharedFigures): boolean =>
     row.createdAt !== (latestOf(row)?.createdAt ?? row.createdAt);
 
-  const rows = createRowWriter(runTask, () => script.fault() === null);
+  const rows = createRowWriter(runTask, options);
 
   function heartbeat(): void {
     timer = clock.after(HEARTBEAT_MS, heartbeat);
     rows.write([]);
+    const held = [...holding]
+      .map((name) => budgets.get(name)!)
+      .filter((budget) => counters.figures(budget).held > 0n);
+    holding = new Set(held.map(({ name }) => name));
     const inTurn = [...budgets.values()].slice(next, next + ROWS_PER_HEARTBEAT);
     next = next + ROWS_PER_HEARTBEAT < budgets.size ? next + ROWS_PER_HEARTBEAT : 0;
-    for (const budget of new Set([...holds.current(), ...inTurn])) rows.writeOne(budget);
-  }
-
-  /** Whether the store may still lack rows of running gateways. */
-  const mayLackRows = (): boolean =>
-    clock.monotonic() - lostAt < LEASE_MS || (lostAt > -Infinity && rows.areMissing());
-
-  /** Writes all rows: a store that has lost one of them has lost all. */
-  function restoreRows(): void {
-    const isRestoring = mayLackRows();
-    lostAt = clock.monotonic();
-    if (isRestoring) return;
-    const detail = "the store of the limits has lost what was spent; the gateways write it again";
-    diagnose({ event: "budgets_store_forgot", level: "error", detail });
-    rows.write(budgets.values());
+    for (const budget of new Set([...held, ...inTurn])) rows.writeOne(budget);
   }
 
   return {
     async open(configured) {
-      for (const budget of configured) budgets.set(budget.name, budget);
-      holds.add(configured);
+      for (const budget of configured) {
+        budgets.set(budget.name, budget);
+        holding.add(budget.name);
+      }
       await rows.write(configured);
     },
     async reserve(request) {
       // A reload may have changed the budgets.
       for (const budget of request.spender.budgets) budgets.set(budget.name, budget);
       const answer = await runTask(request);
-      holds.add(request.spender.budgets); // not before the hold: a heartbeat would remove them
+      // Not before the hold: a heartbeat would remove the names.
+      for (const { name } of request.spender.budgets) holding.add(name);
       if (onError === "local") return answer;
-      if (!answer?.offer || !mayLackRows()) return answer ?? REFUSED_AS_UNAVAILABLE;
+      if (!answer?.offer || !rows.mayLack()) return answer ?? REFUSED_AS_UNAVAILABLE;
       counters.hold(request.spender, -answer.offer.cost);
       runTask({ ...request, tokens: 0, offers: [] });
       return REFUSED_AS_UNAVAILABLE;
@@ -121,39 +113,18 @@ export function createSharedStore(options: SharedStoreOptions): SharedStore {
   };
 }
 
-/**
- * Knows which of these budgets may have holds. There may be 100,000 of them, and a heartbeat cannot
- * look at all.
- */
-function createHoldIndex(
-  budgets: ReadonlyMap<string, Budget>,
-  { figures }: Pick<SharedStoreOptions["counters"], "figures">,
+/** Writes rows, and keeps those that the store lacks until they are written. */
+function createRowWriter(
+  runTask: (task: Task) => Promise<unknown>,
+  { script, clock, diagnose }: SharedStoreOptions,
 ) {
-  let names = new Set<string>();
-  return {
-    /** Adds budgets that may have holds. */
-    add(some: readonly Budget[]): void {
-      for (const { name } of some) names.add(name);
-    },
-    /** Returns those that have holds, and removes the others. */
-    current(): readonly Budget[] {
-      const known = [...names].map((name) => budgets.get(name)!);
-      const held = known.filter((budget) => figures(budget).held > 0n);
-      names = new Set(held.map(({ name }) => name));
-      return held;
-    },
-  };
-}
-
-/**
- * Writes rows, and keeps those that the store lacks until they are written. `isReachable`: whether
- * the store answers.
- */
-function createRowWriter(runTask: (task: Task) => Promise<unknown>, isReachable: () => boolean) {
   const missing = new Set<Budget>();
   let inFlight = 0;
   /** Resolves when the current write has ended. The next one waits for it. */
   let writing = Promise.resolve();
+  /** When this gateway noticed that the store has lost rows, by the monotonic clock. */
+  let lostAt = -Infinity;
+  const isReachable = (): boolean => script.fault() === null;
 
   /** Writes one row. Its answer also has the figures of the other gateways. */
   function writeOne(budget: Budget): Promise<unknown> {
@@ -179,14 +150,29 @@ function createRowWriter(runTask: (task: Task) => Promise<unknown>, isReachable:
     }
   }
 
+  /** Writes these rows and all missing ones. Those that fail are missing until the next call. */
+  async function write(rows: Iterable<Budget>): Promise<void> {
+    for (const budget of rows) missing.add(budget);
+    writing = writing.then(writeMissing);
+    await writing;
+  }
+
+  /** Whether the store may still lack rows of running gateways. */
+  const mayLack = (): boolean =>
+    clock.monotonic() - lostAt < LEASE_MS || (lostAt > -Infinity && missing.size + inFlight > 0);
+
   return {
     writeOne,
-    areMissing: (): boolean => missing.size + inFlight > 0,
-    /** Writes these rows and all missing ones. Those that fail are missing until the next call. */
-    async write(rows: Iterable<Budget>): Promise<void> {
-      for (const budget of rows) missing.add(budget);
-      writing = writing.then(writeMissing);
-      await writing;
+    write,
+    mayLack,
+    /** Writes all rows: a store that has lost one of them has lost all. */
+    restore(rows: Iterable<Budget>): void {
+      const isRestoring = mayLack();
+      lostAt = clock.monotonic();
+      if (isRestoring) return;
+      const detail = "the store of the limits has lost what was spent; the gateways write it again";
+      diagnose({ event: "budgets_store_forgot", level: "error", detail });
+      write(rows);
     },
   };
 }
