@@ -90,14 +90,10 @@ export async function proveBooks(
   const segmentNames = existsSync(spendDir) ? segmentsIn(spendDir) : [];
   for (const name of segmentNames) segments.set(name, await proveSegment(name, log));
   const ends = Object.fromEntries([...segments].map(([name, { end }]) => [name, end]));
-  const copyFault = copyFaults(coverage, ends);
-  const copies: string[] = [];
-  for (const [name, { first }] of Object.entries(ends)) {
-    const fault = copyFault(name, first);
-    if (fault === undefined) continue;
+  const copies = copyFaults(coverage, ends).map(({ name, fault }) => {
     findings.add(`spend/${name}`, fault);
-    copies.push(`${join(spendDir, name)} ${fault}`);
-  }
+    return `${join(spendDir, name)} ${fault}`;
+  });
   const goneSegments = findGoneSegments(log, isExpired);
   if (!source) return { segments, goneSegments, copies, days: undefined };
   const bookedDays = [...segments.values()].flatMap((segment) => [...segment.days.keys()]);

@@ -27,20 +27,17 @@ export function firstIdOf(path: string): string {
 type Beginnings = Readonly<Record<string, Pick<SegmentCursor, "first">>>;
 
 /**
- * Describes the fault of a segment that begins with the request `first`. Undefined: no other known
- * segment begins with it.
+ * Compares the segments `begun` with each other, with those of closed days, and with those that
+ * were `copied`. Returns the ones that begin like another, each with a description of that fault.
  */
-type CopyFault = (name: string, first: string) => string | undefined;
-
-/** Returns a function that compares a segment with those of closed days and of `begun`. */
-export function copyFaults(coverage: Coverage, begun: Beginnings): CopyFault {
+export function copyFaults(coverage: Coverage, begun: Beginnings, copied: Beginnings = {}) {
   const names = new Map<string, Set<string>>();
   const listed = coverage.segments().map((name) => [name, coverage.of(name)[0]!] as const);
-  for (const [name, { first }] of [...listed, ...Object.entries(begun)])
+  for (const [name, { first }] of [...listed, ...Object.entries({ ...copied, ...begun })])
     names.set(first, (names.get(first) ?? new Set()).add(name));
-  return (name, first) => {
-    const other = [...(names.get(first) ?? [])].find((each) => each !== name);
-    if (other === undefined || first === "") return undefined;
-    return `begins with ${first} like ${other}: one is a copy of the other`;
-  };
+  return Object.entries(begun).flatMap(([name, { first }]) => {
+    const other = [...names.get(first)!].find((each) => each !== name);
+    if (other === undefined || first === "") return [];
+    return [{ name, fault: `begins with ${first} like ${other}: one is a copy of the other` }];
+  });
 }

@@ -126,11 +126,8 @@ function refuseCopies(
     if (first !== "") begun[name] = { first };
   }
   if (Object.keys(begun).length === 0) return;
-  const copyFault = copyFaults(coverage, { ...cursor, ...begun });
-  for (const [name, { first }] of Object.entries(begun)) {
-    const fault = copyFault(name, first);
-    if (fault !== undefined) throw new BooksFault(`${join(spendDir, name)} ${fault}: ${REPAIR}`);
-  }
+  for (const { name, fault } of copyFaults(coverage, begun, cursor))
+    throw new BooksFault(`${join(spendDir, name)} ${fault}: ${REPAIR}`);
 }
 
 /**

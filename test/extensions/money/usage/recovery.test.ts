@@ -80,11 +80,10 @@ it("copies are found among the segments of years with little traffic", () => {
     { day: "2026-01-31", number: 1, segments },
   ] as never as ClosedDay[]);
   const effort = startEffort();
-  const copyFault = copyFaults(coverage, cursor);
-  for (const [name, { first }] of Object.entries(cursor))
-    assert.equal(copyFault(name, first), undefined);
-  assert.match(String(copyFault("copy", "sp_7")), /^begins with sp_7 like 2026-01-31.7.jsonl: /);
-  assert.equal(copyFault("copy", ""), undefined);
+  const begun = { copy: { first: "sp_7" }, another: { first: "sp_x" }, empty: { first: "" } };
+  assert.deepEqual(copyFaults(coverage, cursor), []);
+  const fault = "begins with sp_7 like 2026-01-31.7.jsonl: one is a copy of the other";
+  assert.deepEqual(copyFaults(coverage, begun, cursor), [{ name: "copy", fault }]);
   assert.ok(effort() < 20, "more work than to parse 20 MB of JSON");
 });
 
