@@ -18,6 +18,9 @@ export interface LeftOut {
   readonly reason: string;
 }
 
+/** The end of the names of prices for long prompts, which stands for all of them. */
+const LONG_PRICE = "_above_N_tokens";
+
 /** The reasons by the names of the fields. */
 const REASONS = reasonsOf({
   "set models.M.limits of what the provider can take, accounts.A.rpm of a customer": "rpm tpm",
@@ -29,7 +32,7 @@ const REASONS = reasonsOf({
   "a price is of input and output, with at most six decimals per million tokens":
     "input_cost_per_token output_cost_per_token cache_read_input_token_cost " +
     "cache_creation_input_token_cost",
-  "set models.M.long_prompts": longPrices(),
+  "set models.M.long_prompts": `tiered_pricing ${LONG_PRICE}`,
   "breaker.failures and breaker.cooldown_ms, for all models, are integers of at least 1":
     "allowed_fails cooldown_time",
   "the vendor's API takes no such content from this gateway":
@@ -69,15 +72,6 @@ const REASONS = reasonsOf({
 
 const NO_SETTING = "this gateway has no such setting";
 
-/** The names of prices for long prompts, separated by blanks. */
-function longPrices(): string {
-  const ofCache = ["cache_read_input_token_cost", "cache_creation_input_token_cost"];
-  const names = ["input_cost_per_token", "output_cost_per_token", ...ofCache];
-  const lengths = ["128k", "200k", "256k", "272k"];
-  const long = names.flatMap((name) => lengths.map((length) => `${name}_above_${length}_tokens`));
-  return ["tiered_pricing", ...long].join(" ");
-}
-
 /** `table`: the names for each reason, separated by blanks. */
 function reasonsOf(table: Readonly<Record<string, string>>): ReadonlyMap<string, string> {
   const rows = Object.entries(table);
@@ -110,7 +104,8 @@ export function createLeftOutList(): LeftOutList {
     addRest(path, fields, carried) {
       for (const [name, value] of Object.entries(fields)) {
         if (value === null || value === undefined || carried.includes(name)) continue;
-        add(path === "" ? name : `${path}.${name}`, REASONS.get(name) ?? NO_SETTING);
+        const known = name.replace(/^.*_above_\d+k_tokens$/, LONG_PRICE);
+        add(path === "" ? name : `${path}.${name}`, REASONS.get(known) ?? NO_SETTING);
       }
     },
   };

@@ -11,19 +11,7 @@ import { loadPeer } from "../../scale/stores/index.ts";
 
 /** The part of the package that is used. */
 interface YamlPackage {
-  parse(text: string, options: YamlOptions): unknown;
-}
-
-interface YamlOptions {
-  readonly version: "1.1";
-  /** False: the last of several fields with one name counts. */
-  readonly uniqueKeys: false;
-  /** Returns the types to recognize, out of those of the version. */
-  readonly customTags: (types: readonly YamlType[]) => readonly YamlType[];
-}
-
-interface YamlType {
-  readonly tag: string;
+  parse(text: string, options: object): unknown;
 }
 
 /** A syntax error. Other errors, such as too many aliases, have no `linePos`. */
@@ -55,7 +43,7 @@ function parseYaml(path: string, text: string): unknown {
     // LiteLLM reads YAML 1.1, which has merge keys and further words for true and false, and takes
     // the last of several fields with one name. Dates stay text: versions of Azure's API look like
     // dates.
-    const customTags = (types: readonly YamlType[]) =>
+    const customTags = (types: readonly { readonly tag: string }[]) =>
       types.filter(({ tag }) => tag !== "tag:yaml.org,2002:timestamp");
     return parse(text, { version: "1.1", uniqueKeys: false, customTags });
   } catch (error) {
