@@ -6,7 +6,7 @@ import { appendFile, truncate } from "node:fs/promises";
 import { dirname } from "node:path";
 import { asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { syncToDisk, writeError } from "../../scale/data-files/index.ts";
-import { isDay } from "../records/index.ts";
+import { isDay, type SegmentCursor } from "../records/index.ts";
 
 /** How the operator repairs a damaged file of the books. */
 export const REPAIR = "stop the gateway, restore data_dir, run 'books rebuild' and start again";
@@ -14,16 +14,10 @@ export const REPAIR = "stop the gateway, restore data_dir, run 'books rebuild' a
 /** A file of the books is damaged or lost. Nothing is written until the operator repairs it. */
 export class BooksFault extends Error {}
 
-/** A segment of the spend log as it was when a day was closed. */
-export interface DaySegment {
+/** A segment of the spend log, and how far it was copied when a day was closed. */
+export interface DaySegment extends Pick<SegmentCursor, "first" | "bytes" | "lines"> {
   /** Its file name. */
   readonly segment: string;
-  /** The spend_id of its first line. */
-  readonly first: string;
-  /** How many bytes of it were copied by then. */
-  readonly bytes: number;
-  /** Lines in these bytes. */
-  readonly lines: number;
   /** SHA-256 of these bytes. */
   readonly sha256: string;
 }

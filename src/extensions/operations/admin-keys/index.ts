@@ -1,6 +1,5 @@
 // Keys on the admin listener, for the console: GET /keys lists them, POST /keys creates one, DELETE
 // /keys/{id} revokes one. Logs each change, with the user and the client's address.
-import { statSync } from "node:fs";
 import { strict } from "../../../config/fields.ts";
 import type { Config } from "../../../core/config.ts";
 import { readBody } from "../../../core/http/body.ts";
@@ -46,23 +45,11 @@ const fits =
   ({ key_id, account, name }: ListedKey): boolean =>
     [key_id, account, name ?? ""].some((text) => text.toLowerCase().includes(find.toLowerCase()));
 
-/** Lists keys. The file is read again only if it has changed. */
-function createKeyList(file: string) {
-  let version = "";
-  let created: readonly ListedKey[] = [];
-  return (config: Config) => {
-    const found = statSync(file, { throwIfNoEntry: false });
-    const current = found ? `${found.ino} ${found.mtimeMs} ${found.size}` : "none";
-    if (current !== version) {
-      created = readKeys(file).map(listed);
-      version = current;
-    }
-    return [
-      ...created.map((key) => ({ ...key, configured: false })),
-      ...keysInConfig(config).map((key) => ({ ...key, configured: true })),
-    ];
-  };
-}
+/** The keys of keys.json, and of the configuration. */
+const allKeys = (config: Config) => [
+  ...readKeys(keyFile(config.data_dir)).map((key) => ({ ...listed(key), configured: false })),
+  ...keysInConfig(config).map((key) => ({ ...key, configured: true })),
+];
 
 /** The user name in Basic credentials. Undefined: there is none. */
 function userName(authorization: string | undefined): string | undefined {
@@ -96,7 +83,6 @@ async function fromFile<T>(work: () => T | Promise<T>): Promise<T> {
 
 function keyRoutes(host: Host): Routes {
   const dataDir = host.config.data_dir;
-  const list = createKeyList(keyFile(dataDir));
 
   /** Logs a change with who made it: the user name that the browser sent, and the address. */
   function log(event: string, key: CreatedKey, { req }: Exchange): void {
@@ -109,7 +95,7 @@ function keyRoutes(host: Host): Routes {
   return {
     "/keys": {
       ...answering(listQuery, async ({ find }) => {
-        const keys = await fromFile(() => list(host.current()).filter(fits(find)));
+        const keys = await fromFile(() => allKeys(host.current()).filter(fits(find)));
         return { keys: keys.slice(-MAX_LISTED), total: keys.length };
       }),
       async POST(exchange) {
