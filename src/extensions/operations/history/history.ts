@@ -7,12 +7,10 @@ import {
   type InstallationStatus,
 } from "../../scale/installation/index.ts";
 import { createGrowth } from "../metrics/index.ts";
-import type { RequestEntry } from "./entries.ts";
-import { figuresIn } from "./figures.ts";
 import { createLastFaults, createLastRefusals } from "./last.ts";
-import type { ProcessReport } from "./recorder.ts";
+import type { ProcessReport, RequestEntry } from "./recorder.ts";
 import { createRequests, type RequestFilter } from "./requests.ts";
-import { createTimeline, type RangeName } from "./timeline.ts";
+import { createTimeline, figuresIn, type RangeName } from "./timeline.ts";
 
 /** The name of this extension, and of the reports that its part in each process makes. */
 const NAME = "history";

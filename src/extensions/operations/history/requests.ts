@@ -1,7 +1,7 @@
 // The requests that ended last, and the search of GET /requests among these and the running ones.
 import { strict } from "../../../config/fields.ts";
 import { nonEmpty, optional, refine, string, withDefault } from "../../../core/schema/checker.ts";
-import { byKind, kindOf, pushBounded, type RequestEntry } from "./entries.ts";
+import { byKind, kindOf, pushBounded, type RequestEntry } from "./recorder.ts";
 
 /** The most ended requests kept of each kind: 2,000 in all. */
 const KEPT = { fine: 800, refused: 600, failed: 600 } as const;
