@@ -46,8 +46,8 @@ const fits =
     [key_id, account, name ?? ""].some((text) => text.toLowerCase().includes(find.toLowerCase()));
 
 /** The keys of keys.json, and of the configuration. */
-const allKeys = (config: Config) => [
-  ...readKeys(keyFile(config.data_dir)).map((key) => ({ ...listed(key), configured: false })),
+const allKeys = (dataDir: string, config: Config) => [
+  ...readKeys(keyFile(dataDir)).map((key) => ({ ...listed(key), configured: false })),
   ...keysInConfig(config).map((key) => ({ ...key, configured: true })),
 ];
 
@@ -95,7 +95,7 @@ function keyRoutes(host: Host): Routes {
   return {
     "/keys": {
       ...answering(listQuery, async ({ find }) => {
-        const keys = await fromFile(() => allKeys(host.current()).filter(fits(find)));
+        const keys = await fromFile(() => allKeys(dataDir, host.current()).filter(fits(find)));
         return { keys: keys.slice(-MAX_LISTED), total: keys.length };
       }),
       async POST(exchange) {
