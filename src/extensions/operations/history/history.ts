@@ -1,11 +1,7 @@
 // The history of the installation: the growth of all processes' tallies between two collections of
 // their reports, and the requests that the reports list. Everything in it is bounded.
 import type { Clock } from "../../../core/clock.ts";
-import {
-  createLastReports,
-  reportsOf,
-  type InstallationStatus,
-} from "../../scale/installation/index.ts";
+import { createLastReports, type InstallationStatus } from "../../scale/installation/index.ts";
 import { createGrowth } from "../metrics/index.ts";
 import { createLastFaults, createLastRefusals } from "./last.ts";
 import type { ProcessReport, RequestEntry } from "./recorder.ts";
@@ -41,7 +37,7 @@ export function createHistory(clock: Clock) {
       since = Math.min(since, now);
       collectedAt = now;
       const grown = growthIn(collected);
-      const reports = reportsOf<ProcessReport>(collected, NAME);
+      const reports = collected.reports.map(({ extensions }) => extensions[NAME] as ProcessReport);
       timeline.add((from + now) / 2, {
         seconds: (now - from) / 1000,
         inFlight: collected.reports.reduce((sum, { inFlight }) => sum + inFlight, 0),

@@ -79,10 +79,6 @@ export function createLastReports<T>(): (process: string, report: T) => T | unde
   };
 }
 
-/** The reports of one extension, from each process that has one. */
-export const reportsOf = <T>({ reports }: InstallationStatus, name: string): readonly T[] =>
-  reports.flatMap(({ extensions }) => (extensions[name] as T | undefined) ?? []);
-
 /** The installation, as the parts that exist once see it. */
 export interface Host extends Omit<HostSources, "reports"> {
   /**

@@ -9,7 +9,6 @@ import { processReport, RESOLUTION_MS } from "./process-report.ts";
 export {
   createLastReports,
   once,
-  reportsOf,
   type Host,
   type HostPart,
   type InstallationStatus,
