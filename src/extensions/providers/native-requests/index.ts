@@ -35,8 +35,8 @@ const BETAS = setOf(
 /** Betas of the vendor's own API: clouds that serve its models refuse them. */
 const VENDOR_BETAS = setOf(
   "advanced_tool_use claude_code mid_conversation_output_config " +
-    "mid_conversation_system_clear_at prompt_caching_scope task_budgets thinking_token_count " +
-    "token_counting",
+    "mid_conversation_system_clear_at per_turn_control prompt_caching_scope task_budgets " +
+    "thinking_token_count token_counting",
 );
 
 /** Further names that a word of `passes` allows: a tool's blocks, or a field's beta. */
@@ -184,6 +184,7 @@ const VENDOR_BETA_PATHS: readonly Path[] = [
   ["tools", "*", "defer_loading"],
   ["tools", "*", "input_examples"],
   ["tools", "*", "allowed_callers"],
+  ["messages", "*", "output_config"],
   ["messages", "*", "content", "*", "cache_control", "scope"],
 ];
 
@@ -191,10 +192,8 @@ const VENDOR_BETA_PATHS: readonly Path[] = [
 const RESULT_PARTS: Path = ["messages", "*", "content", "*", "content", "*"];
 
 function withoutVendorBetas(body: object): Record<string, unknown> {
-  const left = VENDOR_BETA_PATHS.reduce<unknown>(
-    (rest, path) => changed(rest, path, () => undefined),
-    body,
-  );
+  let left: unknown = body;
+  for (const path of VENDOR_BETA_PATHS) left = changed(left, path, () => undefined);
   return asObject(changed(left, RESULT_PARTS, withoutReference));
 }
 

@@ -154,20 +154,22 @@ it("loses the fields of a beta that clouds do not know, in system texts, tools, 
   const scoped = { cache_control: { ...plain.cache_control, scope: "global" } };
   const found = { type: "tool_reference", tool_name: "f" };
   const words = { type: "text", text: "The tool f can be called now." };
-  const bodyOf = (marks: object, extras: object, budget: object, part: object) => ({
+  const bodyOf = (marks: object, tool: object, part: object, [budget, turn]: object[] = []) => ({
     ...marks,
     output_config: { effort: "high", ...budget },
     system: [{ type: "text", text: "s", ...marks }],
-    tools: [{ name: "f", ...marks, ...extras }],
+    tools: [{ name: "f", ...marks, ...tool }],
     messages: [
       { role: "user", content: [{ type: "text", text: "hi", ...marks }] },
       { role: "assistant", content: "Hi." },
       { role: "user", content: [{ type: "tool_result", tool_use_id: "t", content: [part] }] },
+      { role: "system", content: "Hurry.", ...turn },
     ],
   });
-  const body = bodyOf(scoped, { defer_loading: true }, { task_budget: { tokens: 1 } }, found);
+  const configs = [{ task_budget: { tokens: 1 } }, { output_config: { effort: "low" } }];
+  const body = bodyOf(scoped, { defer_loading: true }, found, configs);
   assert.deepEqual(bodyAt(OWN, body), body);
-  assert.deepEqual(bodyAt(CLOUD, body), bodyOf(plain, {}, {}, words));
+  assert.deepEqual(bodyAt(CLOUD, body), bodyOf(plain, {}, words));
 });
 
 const VERSION = { "anthropic-version": "2023-06-01" };
@@ -179,8 +181,8 @@ const headersWith = (betas: string, traits: Pick<Traits, "omit" | "passes"> = OW
 it("the headers of a request lose the profile, and betas that change the price or need unlisted features", () => {
   const betas =
     "claude-code-20250219, interleaved-thinking-2025-05-14,fast-mode-2026-02-01," +
-    "context-1m-2025-08-07,mcp-client-2025-11-20,,tomorrow";
-  const kept = "claude-code-20250219,interleaved-thinking-2025-05-14";
+    "context-1m-2025-08-07,per-turn-control-2026-07-01,mcp-client-2025-11-20,,tomorrow";
+  const kept = "claude-code-20250219,interleaved-thinking-2025-05-14,per-turn-control-2026-07-01";
   assert.deepEqual(headersWith(betas), { ...VERSION, "anthropic-beta": kept });
   assert.deepEqual(headersWith("tomorrow"), VERSION);
   // Nor is the client's version known to all models of a cloud.
