@@ -10,7 +10,7 @@ import type { Serving } from "../../../core/routing/attempt.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import { eventText, type ReplyEvent, type Sealer } from "../client-apis/index.ts";
 import { createBlocks } from "./blocks.ts";
-import { eventsOf, messageOf } from "./whole.ts";
+import { messageOf } from "./whole.ts";
 
 export const PING: ReplyEvent = { type: "ping" };
 
@@ -65,15 +65,17 @@ export function createWriter(
   const heldBack: ReplyEvent[] = [];
   let hasRefused = false;
 
-  /** The provider's own events. A whole reply becomes events if the client wants a stream. */
+  /** The provider's own events. */
   const nativeEvents = (parts: readonly Part[]): readonly ReplyEvent[] =>
     parts
       .filter((part): part is NativePart => part.type === "native")
-      .map(({ event }) => event as ReplyEvent)
-      .flatMap((event) => (chat.stream && event.type === "message" ? eventsOf(event) : [event]));
+      .map(({ event }) => event as ReplyEvent);
 
+  /** A whole reply of the provider is no stream: its parts become events if the client streams. */
   function begin(native: readonly ReplyEvent[]): void {
-    isNative = native.some(({ type }) => type === "message" || type === "message_start");
+    isNative = native.some(
+      ({ type }) => type === "message_start" || (type === "message" && !chat.stream),
+    );
     if (isNative) return;
     emit({ type: "message_start", message: emptyMessage(serving) });
     emit(PING);

@@ -1,4 +1,4 @@
-// Converts between a whole message and its events, for clients that want the other form.
+// Builds a whole message from its events, for clients that do not stream.
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 import type { ReplyEvent } from "../client-apis/index.ts";
 import { createTextCounter, objectIn, type TextCounter } from "../../providers/turns/index.ts";
@@ -48,43 +48,4 @@ function grow(block: Json, { type, citation, ...more }: Json): void {
 function blockOf({ partial_json, ...block }: Json, texts: TextCounter): Json {
   const json = asString(partial_json) ?? "";
   return json === "" ? block : { ...block, input: objectIn(json, texts) ?? { _raw: json } };
-}
-
-/** The events of a whole message. */
-export function eventsOf(whole: ReplyEvent): readonly ReplyEvent[] {
-  const { content, stop_reason, stop_sequence, usage } = whole;
-  const ending = { stop_reason: null, stop_sequence: null };
-  const delta = { stop_reason: stop_reason ?? "end_turn", stop_sequence: stop_sequence ?? null };
-  return [
-    { type: "message_start", message: { ...whole, content: [], ...ending } },
-    ...asArray(content).flatMap((block, index) => blockEvents(asObject(block), index)),
-    { type: "message_delta", delta, usage: asObject(usage) },
-    { type: "message_stop" },
-  ];
-}
-
-/** By type of block: the members that its deltas carry. */
-const DELTA_MEMBERS: ReadonlyMap<unknown, readonly string[]> = new Map([
-  ["text", ["text"]],
-  ["thinking", ["thinking", "signature"]],
-]);
-
-/** The events of a block. Deltas carry its texts and arguments, its first event all else. */
-function blockEvents(block: Json, index: number): readonly ReplyEvent[] {
-  const { type, input } = block;
-  const content_block = { ...block };
-  const deltas: object[] = [];
-  for (const member of DELTA_MEMBERS.get(type) ?? []) {
-    content_block[member] = "";
-    deltas.push({ type: `${member}_delta`, [member]: block[member] });
-  }
-  if (input !== undefined) {
-    content_block["input"] = {};
-    deltas.push({ type: "input_json_delta", partial_json: JSON.stringify(input) });
-  }
-  return [
-    { type: "content_block_start", index, content_block },
-    ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
-    { type: "content_block_stop", index },
-  ];
 }
