@@ -10,7 +10,6 @@ import { Cancel } from "../../../core/http/cancel.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { sendJson } from "../../../core/http/responses.ts";
 import { estimatePrompt } from "../../../core/ledger/meter.ts";
-import { ApiError } from "../../../core/openai/errors.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { ProviderRequest } from "../../../core/providers/dialect.ts";
 import type { Model } from "../../../core/routing/model.ts";
@@ -71,11 +70,6 @@ async function providersCount(
   return { input_tokens, ...(context_management !== undefined && { context_management }) };
 }
 
-/** Ignores a failure of the provider. Rethrows the gateway's own refusal of the request. */
-function rethrowRefusal(error: unknown): undefined {
-  if (error instanceof ApiError) throw error;
-}
-
 export function createCountHandler(
   api: ClientApi,
   { open }: Sealer,
@@ -105,7 +99,7 @@ export function createCountHandler(
         .flatMap(({ call }) => call(model, config));
       const asked = keyed?.model ?? model;
       const count = await providersCount(chat, asked, caller.account, cancel)
-        .catch(rethrowRefusal)
+        .catch(() => undefined) // a failure of the provider
         .finally(() => timer.cancel());
       if (exchange.cancel.aborted) throw exchange.cancel.reason;
       const input_tokens = () => estimatePrompt(chat, model.provider.countMedia);

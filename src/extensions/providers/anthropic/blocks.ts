@@ -7,7 +7,7 @@ import {
   type Item,
   type MediaRule,
   type SignatureStore,
-  acceptedMedia,
+  mediaOf,
   type Turn,
 } from "../turns/index.ts";
 
@@ -52,7 +52,7 @@ function blockOf(item: Item): object {
     const content = item.content.trim() === "" ? "" : item.content;
     return { type: "tool_result", tool_use_id: safeId(item.id), content, cache_control };
   }
-  const { url, mediaType, data } = acceptedMedia(item, documentRule);
+  const { url, mediaType, data } = mediaOf(item)!;
   if (item.type !== "image_url")
     return { type: "document", source: fileSource(mediaType, data), cache_control };
   const source = mediaType ? { type: "base64", media_type: mediaType, data } : { type: "url", url };

@@ -10,12 +10,7 @@ import { findLack, type FindLack } from "../../routing/capabilities/index.ts";
 import { findMediaLack, findSchemaLack, scopedStore, type SignatureStore } from "../turns/index.ts";
 import { documentRule } from "./blocks.ts";
 import { createAnthropicDecoder } from "./decoder.ts";
-import {
-  firstUnlisted,
-  notPassed,
-  refuseUnlisted,
-  allowedParts,
-} from "../native-requests/index.ts";
+import { allowedParts, firstUnlisted } from "../native-requests/index.ts";
 import { nativeRequestBody, requestBody } from "./request.ts";
 import { bindingHeaders } from "./thinking.ts";
 
@@ -34,7 +29,6 @@ export const createAnthropicDialect = (signatures: SignatureStore): Dialect => (
       const body = requestBody(chat, target, signatures);
       return { path, ...bindingHeaders(body, target), body };
     }
-    refuseUnlisted(native.body, target.traits.passes);
     const { body, headers } = allowedParts(native, target.traits);
     return { path, headers, body: nativeRequestBody(body, chat, target) };
   },
@@ -48,8 +42,7 @@ export const createAnthropicDialect = (signatures: SignatureStore): Dialect => (
 /** The part of a native request that the model's provider does not accept, if there is one. */
 const permissionLack: FindLack = ({ provider, traits }, { native }) => {
   const request = provider.dialect === NAME ? nativeIn(native) : undefined;
-  const unlisted = request && firstUnlisted(request.body, traits.passes);
-  return unlisted && { path: [...unlisted.path], message: notPassed(unlisted) };
+  return request && firstUnlisted(request.body, traits.passes);
 };
 
 export function install(gateway: Installer): void {

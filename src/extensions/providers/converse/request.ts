@@ -12,7 +12,7 @@ import {
   turnsOf,
   type Item,
   type MediaRule,
-  acceptedMedia,
+  mediaOf,
   type SystemMessage,
   type Turn,
 } from "../turns/index.ts";
@@ -109,7 +109,7 @@ function createBlockWriter(target: Target) {
       const content = [{ text: item.content.trim() === "" ? "(nothing)" : item.content }];
       return withMark({ toolResult: { toolUseId: safeId(item.id), content } }, cache_control);
     }
-    const { mediaType, data: bytes } = acceptedMedia(item, typeRule);
+    const { mediaType, data: bytes } = mediaOf(item)!;
     const format = formatOf(item.type, mediaType);
     const source = { bytes };
     if (item.type === "image_url") return withMark({ image: { format, source } }, cache_control);

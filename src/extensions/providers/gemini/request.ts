@@ -9,7 +9,7 @@ import {
   type Item,
   objectIn,
   type SignatureStore,
-  acceptedMedia,
+  mediaOf,
   type TextCounter,
   type Turn,
   turnsOf,
@@ -88,7 +88,7 @@ function partOf(item: OtherItem, { takesIds, texts }: ContentOptions): object {
       functionResponse: { id: takesIds ? id : undefined, name: geminiName(name), response },
     };
   }
-  const { url, mediaType, data } = acceptedMedia(item);
+  const { url, mediaType, data } = mediaOf(item)!;
   if (mediaType) return { inlineData: { mimeType: mediaType, data } };
   return { fileData: { fileUri: url, mimeType: imageTypeOf(url) } };
 }

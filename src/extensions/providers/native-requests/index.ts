@@ -3,9 +3,7 @@
 // `passes` lists them: fields that raise the price, tools that run at the provider, and ids of
 // things that are stored there under the operator's key.
 import type { NativeRequest } from "../../../core/openai/native-request.ts";
-import { ApiError } from "../../../core/openai/errors.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
-import { pathText } from "../../../core/schema/checker.ts";
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
 
 type Path = readonly (string | number)[];
@@ -74,26 +72,19 @@ interface RestrictedPart {
   readonly path: Path;
 }
 
-/** Throws an ApiError that names the first part of a request that may not pass. */
-export function refuseUnlisted(body: NativeRequest["body"], passes: readonly string[]): void {
-  const unlisted = firstUnlisted(body, passes);
-  if (!unlisted) return;
-  const param = pathText([...unlisted.path]);
-  throw new ApiError("unsupported_value", `Invalid '${param}': ${notPassed(unlisted)}.`, { param });
-}
-
-/** Why a part of a request is not passed on, and what the operator can do, for the client. */
-export const notPassed = ({ word }: RestrictedPart): string =>
-  "this gateway does not pass it on. Its operator can allow it: 'passes' with " +
-  `${JSON.stringify(word)} in the provider's settings`;
-
-/** The first part of a request that may not pass. Undefined: all of it may. */
-export function firstUnlisted(
-  body: NativeRequest["body"],
-  passes: readonly string[],
-): RestrictedPart | undefined {
+/**
+ * The first part of a request that may not pass, with the message for the client: what the operator
+ * can do. Undefined: all of it may.
+ */
+export function firstUnlisted(body: NativeRequest["body"], passes: readonly string[]) {
   const listed = new Set(passes.map(wordFor));
-  return restrictedParts(body).find(({ word }) => !listed.has(word));
+  const unlisted = restrictedParts(body).find(({ word }) => !listed.has(word));
+  if (!unlisted) return undefined;
+  const { path, word } = unlisted;
+  const message =
+    "this gateway does not pass it on. Its operator can allow it: 'passes' with " +
+    `${JSON.stringify(word)} in the provider's settings`;
+  return { path: [...path], message };
 }
 
 /** The parts that pass only if they are listed, in their order. */

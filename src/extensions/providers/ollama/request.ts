@@ -5,7 +5,7 @@ import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
 import {
   argumentsIn,
   createTextCounter,
-  acceptedMedia,
+  mediaOf,
   type MediaRule,
   withObjectSchemas,
 } from "../turns/index.ts";
@@ -102,7 +102,7 @@ export const imageRule: MediaRule = (_part, { mediaType }) =>
 function contentOf(content: Message["content"]): object {
   if (content === null || typeof content === "string") return { content: content ?? "" };
   const images = content.flatMap((part) =>
-    part.type === "image_url" ? [acceptedMedia(part, imageRule).data] : [],
+    part.type === "image_url" ? [mediaOf(part)!.data] : [],
   );
   const texts = content.map((part) => (part.type === "text" ? part.text : "\n"));
   return { content: texts.join("").trim(), images: images.length > 0 ? images : undefined };

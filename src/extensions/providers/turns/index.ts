@@ -2,7 +2,7 @@
 // assistant. wire.md "Turns".
 export { closedSchema, findSchemaLack } from "./closed-schema.ts";
 export { forgetting } from "./forgetting.ts";
-export { findMediaLack, acceptedMedia, type MediaRule } from "./media.ts";
+export { findMediaLack, mediaOf, type MediaRule } from "./media.ts";
 export {
   createSignatureStore,
   modelStore,

@@ -1,6 +1,5 @@
 // Images and files in a conversation: by address, or as data in a `data:` address.
 import type { MediaPart, Message } from "../../../core/openai/request.ts";
-import { ApiError } from "../../../core/openai/errors.ts";
 import { asString } from "../../../core/schema/untrusted-json.ts";
 
 import type { FindLack } from "../../routing/capabilities/index.ts";
@@ -49,14 +48,10 @@ function faultOf(part: MediaPart, rule: MediaRule = () => undefined): string | u
   return `this model takes ${needed} as in 'data:TYPE;base64,DATA'`;
 }
 
-/** The media of a part. Throws an ApiError if the format does not accept them. */
-export function acceptedMedia(part: MediaPart, rule?: MediaRule): Media {
-  const fault = faultOf(part, rule);
-  if (fault !== undefined) throw new ApiError("unsupported_value", fault);
-  return mediaOf(part)!;
-}
-
-/** The media of a part. Undefined: it has neither data in base64 nor an address. */
+/**
+ * The media of a part. Undefined: it has neither data in base64 nor an address; findMediaLack drops
+ * all candidates of a request that has such a part.
+ */
 export function mediaOf(item: MediaPart): Media | undefined {
   const file = item.type === "file" ? asString(item.file["file_data"]) : undefined;
   const url = item.type === "image_url" ? item.image_url.url : (file ?? "");
