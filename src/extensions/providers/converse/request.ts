@@ -7,6 +7,7 @@ import { cut } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
 import {
   closedSchema,
+  createInliner,
   hashedId,
   objectSchema,
   turnsOf,
@@ -16,7 +17,6 @@ import {
   type SystemMessage,
   type Turn,
 } from "../turns/index.ts";
-import { createNovaSchemas } from "./nova-schema.ts";
 
 export function requestBody(chat: ChatRequest, target: Target): object {
   const conversation = turnsOf(chat);
@@ -170,8 +170,21 @@ export const typeRule: MediaRule = ({ type }, { mediaType, url }) => {
   return `this model takes data of ${types}, got ${cut(found, 100)}`;
 };
 
+/**
+ * Returns a function that writes the parameters of a request's tools. Nova refuses any member at
+ * the top of a schema other than type, properties and required.
+ */
+function createSchemas(target: Target): (parameters: object | undefined) => object {
+  if (!isNovaModel(target)) return objectSchema;
+  const inlined = createInliner();
+  return (parameters) => {
+    const { properties, required } = objectSchema(inlined(parameters));
+    return { type: "object", properties, required };
+  };
+}
+
 function toolConfig({ tools, tool_choice: choice }: ChatRequest, target: Target) {
-  const schemaOf = isNovaModel(target) ? createNovaSchemas() : objectSchema;
+  const schemaOf = createSchemas(target);
   const declared = tools?.map(({ function: { name, description, parameters } }) => ({
     toolSpec: {
       name,

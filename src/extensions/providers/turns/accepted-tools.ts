@@ -1,8 +1,9 @@
 // The tools of a request with schemas that the API of the model accepts, by the name of the model.
 import type { ChatRequest, Tool } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
+import { createInliner } from "./inlined-schema.ts";
 import { kimiSchema } from "./kimi-schema.ts";
-import { openaiSchema, portableSchema, withObjectSchemas } from "./tool-schema.ts";
+import { openaiSchema, portableSchema, withObjectSchemas, type ToolSchema } from "./tool-schema.ts";
 
 /** The names of models whose API checks the schemas of tools with Moonshot's validator. */
 const KIMI = /kimi|moonshot/i;
@@ -14,7 +15,9 @@ export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, trai
   // Mistral demands a schema where the client stated none.
   const needsObject = traits.system_first || traits.tool_choice === "any";
   const followed = OPENAI.test(upstreamModel) ? openaiSchema : portableSchema;
-  const accepted = KIMI.test(upstreamModel) ? kimiSchema : followed;
+  const inlined = createInliner();
+  const kimi = (schema: ToolSchema) => schema && kimiSchema(inlined(portableSchema(schema)));
+  const accepted = KIMI.test(upstreamModel) ? kimi : followed;
   return tools?.map((tool): Tool => {
     const { parameters: stated, strict } = tool.function;
     // A client that demands a strict schema learns that the model cannot follow it.

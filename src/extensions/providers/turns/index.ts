@@ -21,6 +21,7 @@ export {
 export { sumOf } from "./token-sums.ts";
 export { acceptedTools } from "./accepted-tools.ts";
 export { objectSchema, resolved, withEnums, withObjectSchemas } from "./tool-schema.ts";
+export { createInliner } from "./inlined-schema.ts";
 export {
   calledNames,
   hashedId,

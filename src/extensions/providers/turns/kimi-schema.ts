@@ -2,7 +2,7 @@
 // (github.com/MoonshotAI/walle) rejects the schema of one tool. The rewritten schema accepts the
 // same values, or more if the validator's keywords cannot express it: tools check their input.
 import { asArray, asObject, asString } from "../../../core/schema/untrusted-json.ts";
-import { objectSchema, portableSchema, resolved, stepsOf, type ToolSchema } from "./tool-schema.ts";
+import { objectSchema } from "./tool-schema.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -10,15 +10,12 @@ type Schema = Readonly<Record<string, unknown>>;
 const MAX_REPEATED = 100_000;
 
 const TYPES: readonly unknown[] = "null boolean object array number integer string".split(" ");
-/** Keywords that may stand beside `anyOf` and `$ref`, also if the other schemas have them. */
+/** Keywords that may stand beside `anyOf`, also if the alternatives have them. */
 const TEXTS = "description title".split(" ");
-/** Keywords that may stand there unless the other schemas have them. */
+/** Keywords that may stand there unless the alternatives have them. */
 const NOTES = [...TEXTS, ..."default examples $schema $id".split(" ")];
 
 interface Writing {
-  readonly root: Schema;
-  /** Definitions by name. References add entries while the map is read. */
-  readonly definitions: Map<string, unknown>;
   /** How many characters may still be copied. */
   budget: number;
 }
@@ -46,34 +43,21 @@ const WRITERS = new Map<string, Writer>([
   ...["anyOf", "oneOf", "allOf", "prefixItems"].map((name) => [name, list] as const),
   ...["items", "not", "if", "then", "else", "contains"].map((name) => [name, part] as const),
   ["additionalProperties", (value, all) => (typeof value === "boolean" ? value : part(value, all))],
-  ["$ref", (value, all) => referenceTo(asString(value) ?? "", all)],
   ["type", typeOf],
   ["required", names],
   ["description", asString],
   ["enum", (value) => (asArray(value).length > 0 ? value : undefined)],
-  // Definitions below the top: those that references lead to are copied to the top.
-  ...["$defs", "definitions"].map((name) => [name, () => undefined] as const),
+  // No reference leads to a definition any more. One that is left refers to nothing.
+  ...["$ref", "$defs", "definitions"].map((name) => [name, () => undefined] as const),
 ]);
 
-/** The schema in keywords that Kimi's validator accepts: an object, without `anyOf` at its top. */
-export function kimiSchema(schema: ToolSchema): ToolSchema {
-  if (!schema) return schema;
-  const root = asObject(portableSchema(schema));
-  const { $defs, definitions: _, ...others } = root;
-  const definitions = new Map<string, unknown>();
-  for (const [name, own] of Object.entries(asObject($defs)))
-    definitions.set(definitionName(name), own);
-  const writing = { root, definitions, budget: MAX_REPEATED };
-  const top = asObject(resolved(others["$ref"], root));
-  const { $ref, $defs: _defs, definitions: _old, ...own } = { ...top, ...others };
-  const flat = own["anyOf"]
-    ? objectSchema({ ...own, $defs, definitions: root["definitions"] })
-    : own;
-  const { $defs: _flat, definitions: _flatOld, ...plain } = flat;
-  const written = schemaOf({ ...plain, type: "object" }, writing);
-  const all: [string, unknown][] = [];
-  for (const [name, each] of definitions) all.push([name, schemaOf(each, writing)]);
-  return all.length > 0 ? { ...written, $defs: Object.fromEntries(all) } : written;
+/**
+ * The schema, which has no references, in keywords that Kimi's validator accepts: an object,
+ * without `anyOf` at its top.
+ */
+export function kimiSchema(inlined: Schema): Schema {
+  const flat = inlined["anyOf"] ? objectSchema(inlined) : inlined;
+  return schemaOf({ ...flat, type: "object" }, { budget: MAX_REPEATED });
 }
 
 function schemaOf(node: unknown, writing: Writing): Schema {
@@ -87,9 +71,7 @@ function schemaOf(node: unknown, writing: Writing): Schema {
     const member = writer ? writer(value, writing) : value;
     if (member !== undefined) written.push([name, member]);
   }
-  const all = Object.fromEntries(written);
-  if (!("$ref" in all)) return withType(withProperties(all));
-  return { ...notesOf(all, [resolved(own["$ref"], writing.root)]), $ref: all["$ref"] };
+  return withType(withProperties(Object.fromEntries(written)));
 }
 
 function notesOf(node: Schema, others: readonly unknown[] = []): Schema {
@@ -102,24 +84,6 @@ function notesOf(node: Schema, others: readonly unknown[] = []): Schema {
 function typeOf(value: unknown): unknown {
   const types = [value].flat().filter((type) => TYPES.includes(type));
   return Array.isArray(value) && types.length > 0 ? types : types[0];
-}
-
-const definitionName = (path: string): string => path.replaceAll("/", ".");
-
-/** A reference to a definition. The target of any other reference becomes a definition. */
-function referenceTo(reference: string, writing: Writing): string | undefined {
-  if (reference === "#") return reference;
-  const target = resolved(reference, writing.root);
-  if (target === undefined) return undefined;
-  const [section = "", ...rest] = stepsOf(reference);
-  const isDefinition = rest.length === 1 && ["$defs", "definitions"].includes(section);
-  const path = isDefinition && section === "$defs" ? rest : [section, ...rest];
-  const name = definitionName(path.join("/"));
-  if (!writing.definitions.has(name)) {
-    if (!isDefinition && !canRepeat(target, 1, writing)) return undefined;
-    writing.definitions.set(name, target);
-  }
-  return `#/$defs/${name}`;
 }
 
 /** Whether `repeated` may be copied `times` times. Takes its characters off the budget. */
@@ -145,7 +109,7 @@ function joined(shared: Schema, form: unknown): unknown {
   const own = asObject(form);
   const type = own["type"] ?? shared["type"];
   const isOther = JSON.stringify(type) !== JSON.stringify(shared["type"] ?? type);
-  if (form === false || isOther || own["$ref"] !== undefined) return form;
+  if (form === false || isOther) return form;
   const properties = { ...asObject(shared["properties"]), ...asObject(own["properties"]) };
   const required = [...asArray(shared["required"]), ...asArray(own["required"])];
   return {

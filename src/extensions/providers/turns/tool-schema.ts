@@ -30,21 +30,18 @@ export function objectSchema(schema: object | undefined): Record<string, unknown
   return { ...others, type: "object", properties: Object.fromEntries(properties) };
 }
 
-/** The names and indexes in a reference such as `#/$defs/Cat`. */
-export const stepsOf = (reference: string): string[] =>
-  reference
-    .slice(2)
-    .split("/")
-    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
-
 /** The target of a reference such as `#/$defs/Cat` in `root`. Undefined: there is none. */
 export function resolved(reference: unknown, root: Readonly<Record<string, unknown>>): unknown {
   const text = asString(reference) ?? "";
   if (!text.startsWith("#/")) return undefined;
-  return stepsOf(text).reduce<unknown>(
-    (at, step) => (Object.hasOwn(asObject(at), step) ? asObject(at)[step] : undefined),
-    root,
-  );
+  return text
+    .slice(2)
+    .split("/")
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .reduce<unknown>(
+      (at, step) => (Object.hasOwn(asObject(at), step) ? asObject(at)[step] : undefined),
+      root,
+    );
 }
 
 /** The schema of a tool's parameters. Undefined: it has none. */
@@ -72,18 +69,15 @@ const hasUnportable = (part: object): boolean => isUnportable(asObject(part)["pa
 
 /**
  * The schema without patterns that some servers cannot read. OpenAI, DeepSeek and Kimi refuse the
- * whole request for one, as Claude Code's tools have. The tool checks its input. A text under
- * "pattern" in an example or another value is left out, too; names of `patternProperties` stay.
+ * whole request for one, as Claude Code's tools have. The tool checks its input. Names of
+ * `patternProperties` stay.
  */
 export const portableSchema = (schema: ToolSchema): ToolSchema =>
-  hasPart(schema, hasUnportable) ? asObject(withoutUnportable(schema)) : schema;
+  hasPart(schema, hasUnportable) ? asObject(rewritten(schema, withoutUnportable)) : schema;
 
 function withoutUnportable(node: unknown): unknown {
-  if (Array.isArray(node)) return node.map(withoutUnportable);
-  if (typeof node !== "object" || node === null) return node;
-  const isKept = ([name, value]: [string, unknown]) => name !== "pattern" || !isUnportable(value);
-  const kept = Object.entries(node).filter(isKept);
-  return Object.fromEntries(kept.map(([name, value]) => [name, withoutUnportable(value)]));
+  const { pattern, ...others } = asObject(node);
+  return isUnportable(pattern) ? others : node;
 }
 
 /**
@@ -97,7 +91,8 @@ export function openaiSchema(schema: ToolSchema): ToolSchema {
   const object = objectSchema({ ...asObject(resolved($ref, schema)), ...own });
   object["properties"] ??= {};
   const isRefused = hasPart(object, (part) => hasUnportable(part) || isBareArray(part));
-  return isRefused ? portableSchema(asObject(rewritten(object, withItems))) : object;
+  const accepted = (node: unknown) => withItems(withoutUnportable(node));
+  return isRefused ? asObject(rewritten(object, accepted)) : object;
 }
 
 function isBareArray(part: object): boolean {
