@@ -24,11 +24,7 @@ export function thoughtsBefore(
 }
 
 /** `signatures` is undefined if the model does not think: then thoughts are not sent back. */
-export function contentBlocks(
-  { role, items }: Turn,
-  isLast: boolean,
-  signatures: SignatureStore | undefined,
-): unknown[] {
+export function contentBlocks({ items }: Turn, signatures: SignatureStore | undefined): unknown[] {
   // A turn must begin with its first thoughts, even if text came between them and the call.
   const firstCall = items.find((item) => item.type === "call");
   const thoughts = (call: Call) => (signatures && thoughtsBefore(call, signatures)) ?? [];
@@ -37,9 +33,6 @@ export function contentBlocks(
     if (item.type === "call" && item !== firstCall) blocks.push(...thoughts(item));
     blocks.push(blockOf(item));
   }
-  // A prefill must not end in blanks.
-  const prefill = isLast && role === "assistant" ? items.at(-1) : undefined;
-  if (prefill?.type === "text") blocks.splice(-1, 1, { ...prefill, text: prefill.text.trimEnd() });
   return blocks;
 }
 

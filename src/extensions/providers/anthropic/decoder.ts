@@ -1,12 +1,11 @@
 // Anthropic's reply, whole or event by event. wire.md "Anthropic replies".
-import { randomHex } from "../../../core/ids.ts";
 import type { NativePart, Part } from "../../../core/openai/parts.ts";
 import type { UsageReport } from "../../../core/openai/usage.ts";
-import { namelessCall, textOf, textPart, withUsage } from "../../../core/providers/decoding.ts";
+import { textOf, textPart, withUsage } from "../../../core/providers/decoding.ts";
 import type { Decoder } from "../../../core/providers/dialect.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import { asArray, asObject, asString, tokenCounter } from "../../../core/schema/untrusted-json.ts";
-import { finishPart, throwErrorIn } from "../provider-words/index.ts";
+import { finishPart, startedCall, throwErrorIn } from "../provider-words/index.ts";
 import { type SignatureStore, sumOf } from "../turns/index.ts";
 
 /**
@@ -107,10 +106,8 @@ function createBlockReader(signatures: SignatureStore, reasoning: boolean) {
   let hasRead = false;
 
   function startCall(piece: Record<string, unknown>, index: unknown): Part[] {
-    const id = asString(piece["id"]) || `call_${randomHex(12)}`;
-    const name = asString(piece["name"]);
-    if (!name) throw namelessCall();
-    const call = calls;
+    const started = startedCall(calls, piece["name"], piece["id"]);
+    const { call, id } = started;
     calls += 1;
     const before = thoughts.take();
     // An empty list says that a model that can think did not, which differs from a forgotten call.
@@ -121,7 +118,6 @@ function createBlockReader(signatures: SignatureStore, reasoning: boolean) {
     // Deltas after the complete arguments repeat them.
     if (text === "") openCalls.set(index, call);
     else openCalls.delete(index);
-    const started: Part = { type: "tool_call", call, id, name };
     return text === "" ? [started] : [started, { type: "tool_arguments", call, text }];
   }
 

@@ -39,7 +39,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
     system: systemField(system),
     messages: turns.map((turn) => ({
       role: turn.role,
-      content: contentBlocks(turn, turn === turns.at(-1), sendsThoughts ? signatures : undefined),
+      content: contentBlocks(turn, sendsThoughts ? signatures : undefined),
     })),
     max_tokens: maxTokens,
     stream: chat.stream || undefined,

@@ -1,7 +1,7 @@
 // The reply of Converse, whole or event by event.
 import type { Part } from "../../../core/openai/parts.ts";
 import type { UsageReport } from "../../../core/openai/usage.ts";
-import { namelessCall, textPart, withUsage } from "../../../core/providers/decoding.ts";
+import { textPart, withUsage } from "../../../core/providers/decoding.ts";
 import type { Decoder } from "../../../core/providers/dialect.ts";
 import {
   asArray,
@@ -10,7 +10,7 @@ import {
   asString,
   tokenCounter,
 } from "../../../core/schema/untrusted-json.ts";
-import { finishPart, refusal } from "../provider-words/index.ts";
+import { finishPart, refusal, startedCall } from "../provider-words/index.ts";
 import { sumOf } from "../turns/index.ts";
 
 /** The statuses that exceptions in a stream stand for. */
@@ -36,13 +36,10 @@ export function createConverseDecoder(): Decoder {
   function startCall(block: number, stated: unknown): Part[] {
     const { toolUseId, name, type } = asObject(stated);
     if (type === "server_tool_use") return [];
-    const id = asString(toolUseId);
-    const toolName = asString(name);
-    if (!id || !toolName) throw namelessCall();
-    const call = started;
+    const part = startedCall(started, name, toolUseId);
     started += 1;
-    calls.set(block, call);
-    return [{ type: "tool_call", call, id, name: toolName }];
+    calls.set(block, part.call);
+    return [part];
   }
 
   function deltaParts(block: number, stated: unknown): Part[] {

@@ -27,10 +27,7 @@ export function requestBody(chat: ChatRequest, target: Target): object {
   const { systemBlocks, contentOf } = createBlockWriter(target);
   return {
     system: system.length > 0 ? system.flatMap(systemBlocks) : undefined,
-    messages: turns.map((turn, at) => ({
-      role: turn.role,
-      content: contentOf(turn, at === turns.length - 1),
-    })),
+    messages: turns.map((turn) => ({ role: turn.role, content: contentOf(turn) })),
     inferenceConfig: {
       maxTokens: max_tokens,
       temperature,
@@ -126,12 +123,8 @@ function createBlockWriter(target: Target) {
             part.type === "text" ? withMark({ text: part.text }, part.cache_control) : [],
           )
         : [{ text: content }],
-    contentOf({ role, items }: Turn, isLast: boolean): object[] {
-      // A prefill must not end in blanks.
-      const prefill = isLast && role === "assistant" ? items.at(-1) : undefined;
-      const isText = prefill?.type === "text";
-      const written = isText ? items.with(-1, { ...prefill, text: prefill.text.trimEnd() }) : items;
-      const blocks = written.flatMap(blocksOf);
+    contentOf({ items }: Turn): object[] {
+      const blocks = items.flatMap(blocksOf);
       // Documents must be accompanied by a text.
       const isBare = blocks.some(has("document")) && !blocks.some(has("text"));
       if (isBare) blocks.push({ text: "(The files are attached.)" });

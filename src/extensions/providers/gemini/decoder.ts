@@ -1,11 +1,10 @@
 // Gemini's reply, whole or event by event. wire.md "Gemini replies".
-import { randomHex } from "../../../core/ids.ts";
 import { type Part, type TokenLogprob, tokenLogprob } from "../../../core/openai/parts.ts";
 import type { UsageReport } from "../../../core/openai/usage.ts";
-import { namelessCall, textPart, withUsage } from "../../../core/providers/decoding.ts";
+import { textPart, withUsage } from "../../../core/providers/decoding.ts";
 import type { Decoder } from "../../../core/providers/dialect.ts";
 import { asArray, asObject, asString, tokenCounter } from "../../../core/schema/untrusted-json.ts";
-import { finishPart, isUsableId, throwErrorIn } from "../provider-words/index.ts";
+import { finishPart, isUsableId, startedCall, throwErrorIn } from "../provider-words/index.ts";
 import { type SignatureStore, sumOf } from "../turns/index.ts";
 import { clientName } from "./names.ts";
 
@@ -32,20 +31,16 @@ export function createGeminiDecoder(signatures: SignatureStore, needsUsableIds =
   const counts: Record<string, number | undefined> = {};
 
   function readCall({ id: statedId, name: statedName, args }: Record<string, unknown>): Part[] {
-    const name = asString(statedName);
-    if (!name) throw namelessCall();
+    const name = clientName(asString(statedName) ?? "");
     const stated = asString(statedId) ?? "";
-    const isUsable = needsUsableIds ? isUsableId(stated) : stated !== "";
-    const id = isUsable && !ids.has(stated) ? stated : `call_${randomHex(12)}`;
-    ids.add(id);
-    if (signature !== undefined) signatures.set(id, signature);
+    const isKept = !ids.has(stated) && (!needsUsableIds || isUsableId(stated));
+    const started = startedCall(calls, name, isKept ? stated : undefined);
+    ids.add(started.id);
+    if (signature !== undefined) signatures.set(started.id, signature);
     signature = undefined;
-    const call = calls;
     calls += 1;
-    return [
-      { type: "tool_call", call, id, name: clientName(name) },
-      { type: "tool_arguments", call, text: JSON.stringify(args ?? {}) },
-    ];
+    const text = JSON.stringify(args ?? {});
+    return [started, { type: "tool_arguments", call: started.call, text }];
   }
 
   function readPart(part: Record<string, unknown>): Part[] {

@@ -1,11 +1,10 @@
 // The reply of Ollama's own API: each line of a stream, and a whole reply, has the same form.
-import { randomHex } from "../../../core/ids.ts";
 import type { Part } from "../../../core/openai/parts.ts";
 import type { UsageReport } from "../../../core/openai/usage.ts";
-import { namelessCall, textPart, withUsage } from "../../../core/providers/decoding.ts";
+import { textPart, withUsage } from "../../../core/providers/decoding.ts";
 import type { Decoder } from "../../../core/providers/dialect.ts";
-import { asArray, asObject, asString, tokenCounter } from "../../../core/schema/untrusted-json.ts";
-import { throwErrorIn } from "../provider-words/index.ts";
+import { asArray, asObject, tokenCounter } from "../../../core/schema/untrusted-json.ts";
+import { startedCall, throwErrorIn } from "../provider-words/index.ts";
 
 export function createOllamaDecoder(): Decoder {
   let calls = 0;
@@ -14,14 +13,10 @@ export function createOllamaDecoder(): Decoder {
   /** Ollama sends calls whole, and without ids. */
   function callParts(stated: unknown): Part[] {
     const { name, arguments: args } = asObject(asObject(stated)["function"]);
-    const toolName = asString(name);
-    if (!toolName) throw namelessCall();
-    const call = calls;
+    const started = startedCall(calls, name);
     calls += 1;
-    return [
-      { type: "tool_call", call, id: `call_${randomHex(12)}`, name: toolName },
-      { type: "tool_arguments", call, text: JSON.stringify(args ?? {}) },
-    ];
+    const text = JSON.stringify(args ?? {});
+    return [started, { type: "tool_arguments", call: started.call, text }];
   }
 
   function push(json: unknown): Part[] {

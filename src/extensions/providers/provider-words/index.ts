@@ -6,5 +6,12 @@ export {
 } from "./detailed-refusal.ts";
 export { finishPart, finishReasonOf } from "./finish-reasons.ts";
 export { refusal, throwErrorIn } from "./refusal.ts";
-export { isUsableId, statedId, usableId, withCallIds, withStatedIds } from "./usable-id.ts";
+export {
+  isUsableId,
+  startedCall,
+  statedId,
+  usableId,
+  withCallIds,
+  withStatedIds,
+} from "./usable-id.ts";
 export { msUntilReset } from "./wait-times.ts";

@@ -1,6 +1,19 @@
 // The ids of tool calls.
 import { randomHex } from "../../../core/ids.ts";
+import type { ToolCallPart } from "../../../core/openai/parts.ts";
 import type { Message } from "../../../core/openai/request.ts";
+import { namelessCall } from "../../../core/providers/decoding.ts";
+import { asString } from "../../../core/schema/untrusted-json.ts";
+
+/**
+ * The part that begins the call with this index. Throws a ProviderError if the provider names no
+ * tool. A call without an id gets one.
+ */
+export function startedCall(call: number, statedName: unknown, statedId?: unknown): ToolCallPart {
+  const name = asString(statedName);
+  if (!name) throw namelessCall();
+  return { type: "tool_call", call, id: asString(statedId) || `call_${randomHex(12)}`, name };
+}
 
 /**
  * Whether every provider accepts a call with this id in a later turn. Some refuse other characters,

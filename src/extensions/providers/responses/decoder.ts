@@ -1,12 +1,11 @@
 // The reply of a Responses API, whole or event by event. wire.md "Responses API of providers".
-import { randomHex } from "../../../core/ids.ts";
 import type { Part, TextPart } from "../../../core/openai/parts.ts";
 import type { UsageReport } from "../../../core/openai/usage.ts";
-import { namelessCall, textOf, textPart, withUsage } from "../../../core/providers/decoding.ts";
+import { textOf, textPart, withUsage } from "../../../core/providers/decoding.ts";
 import type { Decoder } from "../../../core/providers/dialect.ts";
 import { ProviderError } from "../../../core/providers/provider-error.ts";
 import { asArray, asObject, asString, tokenCounter } from "../../../core/schema/untrusted-json.ts";
-import { finishPart, throwErrorIn } from "../provider-words/index.ts";
+import { finishPart, startedCall, throwErrorIn } from "../provider-words/index.ts";
 import type { SignatureStore } from "../turns/index.ts";
 
 type Json = Record<string, unknown>;
@@ -120,17 +119,14 @@ function createItemReader(signatures: SignatureStore) {
   /** The type of the events with thoughts. SGLang, for one, writes them again in the other type. */
   let thoughtEvent: unknown;
 
-  function startCall({ call_id, id, name: stated }: Json, key: unknown): Part[] {
+  function startCall({ call_id, id, name }: Json, key: unknown): Part[] {
     if (calls.has(key)) return [];
-    const name = asString(stated);
-    if (!name) throw namelessCall();
-    const call = calls.size;
-    calls.set(key, call);
-    const callId = asString(call_id) || asString(id) || `call_${randomHex(12)}`;
+    const started = startedCall(calls.size, name, asString(call_id) || id);
+    calls.set(key, started.call);
     const kept = JSON.stringify(sealed);
-    if (sealed.length > 0 && kept.length <= MAX_SEALED_CHARS) signatures.set(callId, kept);
+    if (sealed.length > 0 && kept.length <= MAX_SEALED_CHARS) signatures.set(started.id, kept);
     sealed = [];
-    return [{ type: "tool_call", call, id: callId, name }];
+    return [started];
   }
 
   function argumentPart(stated: unknown, key: unknown): Part[] {

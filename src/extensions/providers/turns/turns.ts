@@ -153,7 +153,15 @@ export function turnsOf(
     }
   }
   endAnswer(messages.at(-1));
+  trimPrefill(turns.at(-1));
   return { system, turns: turns[0]?.role === "user" ? turns : [userTurn(OPENING), ...turns] };
+}
+
+/** The beginning of an answer must not end in blanks. */
+function trimPrefill(turn: Turn | undefined): void {
+  const last = turn?.items.at(-1);
+  if (turn?.role === "assistant" && last?.type === "text")
+    turn.items.splice(-1, 1, { ...last, text: last.text.trimEnd() });
 }
 
 const textPart = (text: string) => ({ type: "text" as const, text });
