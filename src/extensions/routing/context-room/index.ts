@@ -14,27 +14,19 @@ import { adaptModels } from "../capabilities/index.ts";
 /** The limit of a reply is never lowered below this, in tokens: the estimate may be too high. */
 const LEAST_OUTPUT = 256;
 
-/** Conversations whose candidates were selected at `adaptModels`, to save a second estimate. */
-const decided = new WeakSet<ChatRequest["messages"]>();
-
 export function install(gateway: Installer): void {
-  gateway.on(adaptModels, (models, chat) => {
-    decided.add(chat.messages);
-    return withRoom(models, chat);
-  });
+  gateway.on(adaptModels, withRoom);
   gateway.around(() => withContextRoom, { outside: ["provider-limits"] });
 }
 
-/** Completes a request with the candidates that have room for it. */
+/** Completes a request, of whose candidates those with room for it were selected before. */
 export const withContextRoom =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, original) => {
     const attempt = isBoundByBudget(chat) ? fitting(original.attempt) : original.attempt;
     const context = { ...original, attempt };
     if (candidates.length < 2) return complete(chat, candidates, deliver, context);
-    // When recovery continues a reply, it passes a longer conversation, which is not in `decided`.
-    const roomy = decided.has(chat.messages) ? candidates : withRoom(candidates, chat);
-    return complete(chat, roomy, deliver, { ...context, remaining });
+    return complete(chat, candidates, deliver, { ...context, remaining });
   };
 
 /** The client's own limit of the reply, in tokens. Undefined: it stated none. */
