@@ -19,7 +19,7 @@ import { acceptedTools, scopedStore } from "../turns/index.ts";
 import { createCompatibleDecoder } from "./decoder.ts";
 import { acceptedMessages } from "./refused-messages.ts";
 import { keepingDetails } from "../kept-details/index.ts";
-import { forMistral, toolFields, withShortIds, withThinkingParts } from "./tool-choice.ts";
+import { toolFields, withMistralIds, withShortIds, withThinkingParts } from "./tool-choice.ts";
 
 /** The tools with the client's marks for the provider's cache. */
 function withToolMarks(chat: ChatRequest): ChatRequest {
@@ -136,7 +136,7 @@ export const compatibleDialect: Dialect = {
       tools: acceptedTools(marked.tools, target),
       messages:
         tool_choice === "any" || alternates
-          ? forMistral(messages)
+          ? withMistralIds(messages)
           : withShortIds(withStatedIds(messages), max_call_id),
     };
     const fields = requestBody(written, target);

@@ -15,9 +15,11 @@ import {
 /** The messages that a server with these traits accepts. */
 export function acceptedMessages(
   stated: readonly Message[],
-  { system_first, alternates, thinking }: Pick<Traits, "system_first" | "alternates" | "thinking">,
+  { system_first, alternates, thinking, tool_choice }: Traits,
 ): readonly Message[] {
   const messages = thinking === "enable_thinking" ? withContent(stated) : stated;
+  if (tool_choice === "any" && !alternates)
+    return withAcknowledgements(withSystemFirst(withoutEmpty(messages)));
   if (!system_first && !alternates) return withoutEmpty(messages);
   const parsable = withSystemFirst(withParsableArguments(messages));
   if (!alternates) return parsable;
@@ -49,7 +51,7 @@ const isEmpty = (message: Message): boolean =>
  * Code states its effort, is left out unless it is the last message: the server might take an
  * assistant message at the end for the beginning of its answer.
  */
-export function withSystemFirst(messages: readonly Message[]): readonly Message[] {
+function withSystemFirst(messages: readonly Message[]): readonly Message[] {
   const end = messages.findIndex((message) => !isSystem(message));
   const first = (end === -1 ? messages : messages.slice(0, end)).filter(isSystem);
   const others = messages.slice(first.length);
@@ -72,7 +74,7 @@ const ACKNOWLEDGEMENT: Message = {
 };
 
 /** Mistral refuses any message but the model's own directly after the result of a call. */
-export const withAcknowledgements = (messages: readonly Message[]): readonly Message[] =>
+const withAcknowledgements = (messages: readonly Message[]): readonly Message[] =>
   messages.flatMap((message, at) => {
     const isOther = message.role === "user" || message.role === "system";
     const isNext = isOther && messages[at - 1]?.role === "tool";

@@ -5,7 +5,6 @@ import type { ChatRequest, Message } from "../../../core/openai/request.ts";
 import { withCallIds } from "../provider-words/index.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { hashedId } from "../turns/index.ts";
-import { withAcknowledgements, withSystemFirst } from "./refused-messages.ts";
 
 /** Replaces the documented fields. A request goes only to models that know the form it needs. */
 export function toolFields(
@@ -27,9 +26,9 @@ export function toolFields(
 /** Mistral and its chat templates demand ids of nine letters and digits. Others are hashed. */
 const shortId = (id: string): string => (/^[a-z\d]{9}$/i.test(id) ? id : sha256(id).slice(0, 9));
 
-/** The messages with ids, and in an order, that Mistral and its chat templates accept. */
-export const forMistral = (messages: readonly Message[]): readonly Message[] =>
-  withCallIds(withAcknowledgements(withSystemFirst(messages)), shortId);
+/** The messages with ids that Mistral and its chat templates accept. */
+export const withMistralIds = (messages: readonly Message[]): readonly Message[] =>
+  withCallIds(messages, shortId);
 
 /**
  * The body's messages with the reasoning in the client's as the first part of their content.

@@ -90,9 +90,8 @@ function createKeeper(signatures: SignatureStore) {
   const extras = new Map<string, unknown>();
   const details: Json[] = [];
   let chars = 0;
-  /** The ids of the first and of the latest call. */
+  /** The id of the first call. */
   let firstId: string | undefined;
-  let latestId: string | undefined;
   let hasDeltas = false;
 
   function addDetails(pieces: readonly Json[], isDelta: boolean): void {
@@ -108,7 +107,7 @@ function createKeeper(signatures: SignatureStore) {
   /** `started`: the ids of the calls that these fragments began. */
   function addExtras(calls: readonly Json[], started: readonly string[]): void {
     for (const [at, { extra_content }] of calls.entries()) {
-      const id = started.length === calls.length ? started[at] : (started.at(-1) ?? latestId);
+      const id = started.at(at - calls.length);
       if (id === undefined || !extra_content || chars > MAX_CHARS) continue;
       chars += JSON.stringify(extra_content).length;
       extras.set(id, extra_content);
@@ -123,7 +122,6 @@ function createKeeper(signatures: SignatureStore) {
     const started = parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : []));
     addExtras(asArray(tool_calls).map(asObject), started);
     firstId ??= started[0];
-    latestId = started.at(-1) ?? latestId;
   }
 
   function keep(): void {
