@@ -245,7 +245,7 @@ function longestReply({ traits, contextTokens = Infinity }: Model): number {
 const isBoundByBudget = ({ max_tokens, max_completion_tokens, maxTokens }: ChatRequest): boolean =>
   maxTokens !== undefined && max_tokens === undefined && max_completion_tokens === undefined;
 
-/** Completes requests with the bound of a budget lowered to each model's own maximum. */
+/** Completes requests with the bound of a budget lowered to what each model can reply. */
 export const aroundBounds =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, context) => {
@@ -254,10 +254,29 @@ export const aroundBounds =
     return complete(chat, candidates, deliver, { ...context, attempt });
   };
 
-/** The same attempt, with the bound lowered to the model's maximum. */
+/**
+ * The same attempt, with the bound lowered to the model's maximum, and to the room that the prompt
+ * leaves in its window: providers refuse a request for more.
+ */
 const withLoweredBound =
   (attempt: Attempt): Attempt =>
   (chat, serving, deliver, options) => {
-    const maxTokens = Math.min(chat.maxTokens ?? Infinity, longestReply(serving.model));
+    const { model } = serving;
+    const most = Math.min(longestReply(model), roomIn(model, chat));
+    const maxTokens = Math.min(chat.maxTokens ?? Infinity, most);
     return attempt({ ...chat, maxTokens }, serving, deliver, options);
   };
+
+/** A bound is never lowered below this for the window, in tokens: the estimate may be too high. */
+const LEAST_OUTPUT = 256;
+
+/**
+ * The tokens that a prompt leaves for the reply. The prompt may be 50 % longer than its estimate,
+ * so half the estimate is kept free too, but at most half of the rest of the window.
+ */
+function roomIn({ contextTokens, provider }: Model, chat: ChatRequest): number {
+  if (contextTokens === undefined) return Infinity;
+  const prompt = estimatePrompt(chat, provider.countMedia);
+  const rest = contextTokens - prompt;
+  return Math.max(LEAST_OUTPUT, Math.floor(rest - Math.min(prompt, rest) / 2));
+}

@@ -1,18 +1,13 @@
 // Skips candidates of an alias whose context window is too small for the prompt. After a model has
-// rejected the prompt as too long, only models that may have a larger window are tried. If a budget
-// limits the reply, the limit is lowered to the room that the window leaves beside the prompt.
-// contract.md "Candidates", "Attempts".
+// rejected the prompt as too long, only models that may have a larger window are tried. contract.md
+// "Candidates", "Attempts".
 import type { Installer } from "../../../core/extension/installer.ts";
 import { estimatePrompt } from "../../../core/ledger/meter.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
-import type { Attempt } from "../../../core/routing/attempt.ts";
 import type { FailedAttempt } from "../../../core/routing/failure.ts";
 import type { Complete } from "../../../core/routing/fallback.ts";
 import type { Model, Provider } from "../../../core/routing/model.ts";
 import { adaptModels } from "../capabilities/index.ts";
-
-/** The limit of a reply is never lowered below this, in tokens: the estimate may be too high. */
-const LEAST_OUTPUT = 256;
 
 export function install(gateway: Installer): void {
   gateway.on(adaptModels, withRoom);
@@ -23,42 +18,13 @@ export function install(gateway: Installer): void {
 export const withContextRoom =
   (complete: Complete): Complete =>
   (chat, candidates, deliver, original) => {
-    const attempt = isBoundByBudget(chat) ? fitting(original.attempt) : original.attempt;
-    const context = { ...original, attempt };
-    if (candidates.length < 2) return complete(chat, candidates, deliver, context);
-    return complete(chat, candidates, deliver, { ...context, remaining });
+    const context = candidates.length < 2 ? original : { ...original, remaining };
+    return complete(chat, candidates, deliver, context);
   };
 
 /** The client's own limit of the reply, in tokens. Undefined: it stated none. */
 const statedOutput = ({ max_tokens, max_completion_tokens, maxTokens }: ChatRequest) =>
   max_tokens === undefined && max_completion_tokens === undefined ? undefined : maxTokens;
-
-/** Whether a budget, and not the client, limits the reply. */
-const isBoundByBudget = (chat: ChatRequest): boolean =>
-  chat.maxTokens !== undefined && statedOutput(chat) === undefined;
-
-/**
- * The same attempt, with the reply limited to the room that the prompt leaves in the model's
- * window: providers refuse a request for more.
- */
-const fitting =
-  (attempt: Attempt): Attempt =>
-  (chat, serving, deliver, options) => {
-    const { provider, contextTokens } = serving.model;
-    if (contextTokens === undefined) return attempt(chat, serving, deliver, options);
-    const room = roomBeside(estimatePrompt(chat, provider.countMedia), contextTokens);
-    const bounded = { ...chat, maxTokens: Math.min(chat.maxTokens ?? Infinity, room) };
-    return attempt(bounded, serving, deliver, options);
-  };
-
-/**
- * The tokens that a prompt leaves for the reply. The prompt may be 50 % longer than its estimate,
- * so half the estimate is kept free too, but at most half of the rest of the window.
- */
-function roomBeside(prompt: number, contextTokens: number): number {
-  const rest = contextTokens - prompt;
-  return Math.max(LEAST_OUTPUT, Math.floor(rest - Math.min(prompt, rest) / 2));
-}
 
 /** The candidates to try next. If the prompt was too long for one, those that may be larger. */
 function remaining(models: readonly Model[], failures: readonly FailedAttempt[]): readonly Model[] {
