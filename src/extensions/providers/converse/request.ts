@@ -9,12 +9,13 @@ import {
   closedSchema,
   createInliner,
   hashedId,
+  joinedSystem,
   objectSchema,
+  textPart,
   turnsOf,
   type Item,
   type MediaRule,
   mediaOf,
-  type SystemMessage,
   type Turn,
 } from "../turns/index.ts";
 
@@ -24,9 +25,10 @@ export function requestBody(chat: ChatRequest, target: Target): object {
   const mayCall = (chat.tool_choice ?? "none") !== "none";
   const turns = mayCall ? conversation.turns : conversation.turns.map(withoutCalls);
   const { temperature, top_p, max_tokens, stop } = parametersOf(chat, traitsOf(target));
-  const { systemBlocks, contentOf } = createBlockWriter(target);
+  const { blocksOf, contentOf } = createBlockWriter(target);
+  const { content, marked } = joinedSystem(system);
   return {
-    system: system.length > 0 ? system.flatMap(systemBlocks) : undefined,
+    system: content ? (marked ?? [textPart(content)]).flatMap(blocksOf) : undefined,
     messages: turns.map((turn) => ({ role: turn.role, content: contentOf(turn) })),
     inferenceConfig: {
       maxTokens: max_tokens,
@@ -117,12 +119,7 @@ function createBlockWriter(target: Target) {
   }
 
   return {
-    systemBlocks: ({ content, marked }: SystemMessage): object[] =>
-      marked
-        ? marked.flatMap((part) =>
-            part.type === "text" ? withMark({ text: part.text }, part.cache_control) : [],
-          )
-        : [{ text: content }],
+    blocksOf,
     contentOf({ items }: Turn): object[] {
       const blocks = items.flatMap(blocksOf);
       // Documents must be accompanied by a text.

@@ -25,6 +25,7 @@ export { createInliner } from "./inlined-schema.ts";
 export {
   calledNames,
   hashedId,
+  textPart,
   turnsOf,
   type Call,
   type Conversation,

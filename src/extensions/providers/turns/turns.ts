@@ -164,7 +164,7 @@ function trimPrefill(turn: Turn | undefined): void {
     turn.items.splice(-1, 1, { ...last, text: last.text.trimEnd() });
 }
 
-const textPart = (text: string) => ({ type: "text" as const, text });
+export const textPart = (text: string) => ({ type: "text" as const, text });
 
 /**
  * Some clients restart their ids in each turn. A repeated id is replaced by the next free one of
