@@ -56,42 +56,29 @@ function formatOf({ response_format: format }: ChatRequest): unknown {
   return format.json_schema.schema ?? "json";
 }
 
-/** Sorts after the position of any call. */
-const LAST = Number.MAX_SAFE_INTEGER;
-
-/** Sorts the results of calls directly after the calls, in their order. Other messages follow. */
-function inCallOrder(messages: readonly Message[]): readonly Message[] {
-  let turn = 0;
-  let places = new Map<string, number>();
-  const placed = messages.map((message) => {
-    if (message.role === "tool")
-      return { message, turn, place: places.get(message.tool_call_id) ?? LAST - 1 };
-    if (message.role !== "assistant") return { message, turn, place: LAST };
-    turn += 1;
-    places = new Map(message.tool_calls.map(({ id }, at) => [id, at]));
-    return { message, turn, place: -1 };
-  });
-  return placed
-    .toSorted((one, other) => one.turn - other.turn || one.place - other.place)
-    .map(({ message }) => message);
-}
-
 /** Ollama's calls have no ids: a result names its tool, and stands at the position of its call. */
 function messagesOf(messages: readonly Message[]): readonly object[] {
   const texts = createTextCounter();
-  const names = new Map<string, string>();
-  return inCallOrder(messages).map((message) => {
+  /** By the id of a call: its name, and its results, which come later. */
+  const called = new Map<string, { readonly name: string; readonly results: object[] }>();
+  const written = messages.map((message): object => {
     const { role, content } = message;
-    if (message.role === "tool")
-      return { role, content, tool_name: names.get(message.tool_call_id) };
+    if (message.role === "tool") {
+      const call = called.get(message.tool_call_id);
+      call?.results.push({ role, content, tool_name: call.name });
+      return [];
+    }
     if (message.role !== "assistant") return { role, ...contentOf(content) };
-    for (const call of message.tool_calls) names.set(call.id, call.function.name);
-    const calls = message.tool_calls.map(({ function: { name, arguments: text } }) => ({
-      function: { name, arguments: argumentsIn(text, texts) },
-    }));
+    const calls = message.tool_calls.map(({ id, function: { name, arguments: text } }) => {
+      called.set(id, { name, results: [] });
+      return { function: { name, arguments: argumentsIn(text, texts) } };
+    });
     const tool_calls = calls.length > 0 ? calls : undefined;
-    return { role, content: content ?? "", thinking: message.reasoning_content, tool_calls };
+    const thinking = message.reasoning_content;
+    const results = new Set(message.tool_calls.map(({ id }) => called.get(id)!.results));
+    return [{ role, content: content ?? "", thinking, tool_calls }, ...results];
   });
+  return written.flat(2);
 }
 
 /** Ollama does not fetch images. */
