@@ -2,7 +2,7 @@
 // provider of the same format passes unchanged, except for the model's name. The parts of any other
 // reply become events.
 import { randomHex } from "../../../core/ids.ts";
-import type { FinishReason, NativePart, Part } from "../../../core/openai/parts.ts";
+import type { FinishReason, Part } from "../../../core/openai/parts.ts";
 import { RECOVERED, type ReplyWriter } from "../../../core/openai/reply.ts";
 import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Usage } from "../../../core/openai/usage.ts";
@@ -48,6 +48,10 @@ const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
   content_filter: "refusal",
 };
 
+/** The provider's own events. */
+const nativeEvents = (parts: readonly Part[]): readonly ReplyEvent[] =>
+  parts.flatMap((part) => (part.type === "native" ? [part.event as ReplyEvent] : []));
+
 /** As ClientApi.writer. */
 export function createWriter(
   chat: ChatRequest,
@@ -64,12 +68,6 @@ export function createWriter(
   /** The last events, which are sent when the request is settled. */
   const heldBack: ReplyEvent[] = [];
   let hasRefused = false;
-
-  /** The provider's own events. */
-  const nativeEvents = (parts: readonly Part[]): readonly ReplyEvent[] =>
-    parts
-      .filter((part): part is NativePart => part.type === "native")
-      .map(({ event }) => event as ReplyEvent);
 
   /** A whole reply of the provider is no stream: its parts become events if the client streams. */
   function begin(native: readonly ReplyEvent[]): void {

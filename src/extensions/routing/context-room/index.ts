@@ -22,10 +22,6 @@ export const withContextRoom =
     return complete(chat, candidates, deliver, context);
   };
 
-/** The client's own limit of the reply, in tokens. Undefined: it stated none. */
-const statedOutput = ({ max_tokens, max_completion_tokens, maxTokens }: ChatRequest) =>
-  max_tokens === undefined && max_completion_tokens === undefined ? undefined : maxTokens;
-
 /** The candidates to try next. If the prompt was too long for one, those that may be larger. */
 function remaining(models: readonly Model[], failures: readonly FailedAttempt[]): readonly Model[] {
   const full = failures
@@ -46,7 +42,7 @@ export function withRoom(models: readonly Model[], chat: ChatRequest): readonly 
   const hasRoom = ({ provider, traits, contextTokens = Infinity }: Model): boolean => {
     const prompt = prompts.get(provider) ?? estimatePrompt(chat, provider.countMedia);
     prompts.set(provider, prompt);
-    const output = Math.min(statedOutput(chat) ?? 0, traits.max_output_tokens ?? Infinity);
+    const output = Math.min(chat.maxTokens ?? 0, traits.max_output_tokens ?? Infinity);
     return 0.75 * prompt + output <= contextTokens;
   };
   const fitting = models.filter(hasRoom);
