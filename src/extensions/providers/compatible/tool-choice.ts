@@ -45,10 +45,7 @@ export const withThinkingParts = (body: readonly object[], messages: readonly Me
   });
 
 /** Hashes ids of more than `max` characters. Some other servers write longer ones. */
-export function withShortIds(messages: readonly Message[], max = Infinity): readonly Message[] {
-  const hasLong = messages.some(
-    (message) =>
-      message.role === "assistant" && message.tool_calls.some(({ id }) => id.length > max),
-  );
-  return hasLong ? withCallIds(messages, (id) => (id.length > max ? hashedId(id) : id)) : messages;
-}
+export const withShortIds = (messages: readonly Message[], max: number | undefined) =>
+  max === undefined
+    ? messages
+    : withCallIds(messages, (id) => (id.length > max ? hashedId(id) : id));

@@ -2,10 +2,9 @@
 // the details of the reasoning before the calls (OpenRouter, MiniMax), and each call's signature
 // (Google). Clients do not get them, so this library keeps them by the ids of the calls.
 import type { Part } from "../../../core/openai/parts.ts";
-import type { Message } from "../../../core/openai/request.ts";
 import type { Dialect } from "../../../core/providers/dialect.ts";
 import { asArray, asObject, parseJson } from "../../../core/schema/untrusted-json.ts";
-import { withStatedIds } from "../provider-words/index.ts";
+import { callIdsIn, withStatedIds } from "../provider-words/index.ts";
 import { forgetting, type SignatureStore } from "../turns/index.ts";
 
 type Json = Record<string, unknown>;
@@ -23,7 +22,7 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
     request(chat, target) {
       const request = dialect.request(chat, target);
       // The dialect may have replaced the provider's ids, by which the details are kept.
-      const ids = withStatedIds(chat.messages).flatMap(idsIn);
+      const ids = withStatedIds(chat.messages).flatMap(callIdsIn);
       if (ids.length === 0) return request;
       const body = asObject(request.body);
       const find = createFinder(storeFor(target.upstreamModel));
@@ -48,9 +47,6 @@ export const keepingDetails = (dialect: Dialect, signatures: SignatureStore): Di
       };
     },
   }));
-
-const idsIn = (message: Message): readonly string[] =>
-  message.role === "assistant" ? message.tool_calls.map(({ id }) => id) : [];
 
 /** Whether a choice may have details. Most choices have none. */
 function hasDetails(choice: unknown): boolean {

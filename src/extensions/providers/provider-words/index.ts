@@ -7,6 +7,7 @@ export {
 export { finishPart, finishReasonOf } from "./finish-reasons.ts";
 export { refusal, throwErrorIn } from "./refusal.ts";
 export {
+  callIdsIn,
   isUsableId,
   startedCall,
   statedId,

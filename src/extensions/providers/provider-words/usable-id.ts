@@ -40,23 +40,17 @@ export function statedId(id: string): string {
   return /^[\x21-\x7e]+$/.test(stated) && encoded(stated) === wrapped ? stated : id;
 }
 
+/** The ids of the calls in a message. */
+export const callIdsIn = (message: Message): readonly string[] =>
+  message.role === "assistant" ? message.tool_calls.map(({ id }) => id) : [];
+
 /** Restores the provider's own ids of calls, except for an id that several calls share. */
 export function withStatedIds(messages: readonly Message[]): readonly Message[] {
-  const calls = messages.flatMap((message) =>
-    message.role === "assistant" ? message.tool_calls : [],
-  );
-  const stated = new Map<string, string>();
+  const ids = new Set(messages.flatMap(callIdsIn));
   const counts = new Map<string, number>();
-  for (const { id } of calls) {
-    const original = statedId(id);
-    if (original !== id && !stated.has(id)) counts.set(original, (counts.get(original) ?? 0) + 1);
-    if (original !== id) stated.set(id, original);
-  }
-  if (stated.size === 0) return messages;
-  return withCallIds(messages, (id) => {
-    const original = stated.get(id);
-    return original !== undefined && counts.get(original) === 1 ? original : id;
-  });
+  for (const id of ids) counts.set(statedId(id), (counts.get(statedId(id)) ?? 0) + 1);
+  const restored = (id: string) => (counts.get(statedId(id)) === 1 ? statedId(id) : id);
+  return [...ids].every((id) => restored(id) === id) ? messages : withCallIds(messages, restored);
 }
 
 /** The messages with other ids of calls, in the calls and their results. */
