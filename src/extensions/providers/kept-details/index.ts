@@ -86,8 +86,9 @@ function createKeeper(signatures: SignatureStore) {
   const extras = new Map<string, unknown>();
   const details: Json[] = [];
   let chars = 0;
-  /** The id of the first call. */
+  /** The ids of the first and of the latest call. */
   let firstId: string | undefined;
+  let latestId: string | undefined;
   let hasDeltas = false;
 
   function addDetails(pieces: readonly Json[], isDelta: boolean): void {
@@ -103,7 +104,7 @@ function createKeeper(signatures: SignatureStore) {
   /** `started`: the ids of the calls that these fragments began. */
   function addExtras(calls: readonly Json[], started: readonly string[]): void {
     for (const [at, { extra_content }] of calls.entries()) {
-      const id = started.at(at - calls.length);
+      const id = started.length === calls.length ? started[at] : (started.at(-1) ?? latestId);
       if (id === undefined || !extra_content || chars > MAX_CHARS) continue;
       chars += JSON.stringify(extra_content).length;
       extras.set(id, extra_content);
@@ -118,6 +119,7 @@ function createKeeper(signatures: SignatureStore) {
     const started = parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : []));
     addExtras(asArray(tool_calls).map(asObject), started);
     firstId ??= started[0];
+    latestId = started.at(-1) ?? latestId;
   }
 
   function keep(): void {
