@@ -4,11 +4,10 @@ import type { ChatRequest } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { parametersOf } from "../../../core/providers/parameters.ts";
 import { asObject, asString } from "../../../core/schema/untrusted-json.ts";
+import { closedSchema, objectSchema } from "../schemas/index.ts";
 import {
   calledNames,
-  closedSchema,
   joinedSystem,
-  objectSchema,
   type SignatureStore,
   type SystemMessage,
   type Turn,

@@ -7,7 +7,8 @@ import { findLack } from "../../routing/capabilities/index.ts";
 import { refusal } from "../provider-words/index.ts";
 import { createConverseDecoder, messageIn } from "./decoder.ts";
 import { eventStream } from "./event-stream.ts";
-import { findMediaLack, findSchemaLack } from "../turns/index.ts";
+import { findSchemaLack } from "../schemas/index.ts";
+import { findMediaLack } from "../turns/index.ts";
 import { requestBody, typeRule } from "./request.ts";
 
 export const converseDialect: Dialect = {

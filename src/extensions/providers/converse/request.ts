@@ -5,12 +5,10 @@ import { parametersOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { cut } from "../../../core/schema/checker.ts";
 import { asObject } from "../../../core/schema/untrusted-json.ts";
+import { closedSchema, createInliner, objectSchema } from "../schemas/index.ts";
 import {
-  closedSchema,
-  createInliner,
   hashedId,
   joinedSystem,
-  objectSchema,
   textPart,
   turnsOf,
   type Item,

@@ -4,6 +4,7 @@ import type { Target } from "../../../core/providers/dialect.ts";
 import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { asString } from "../../../core/schema/untrusted-json.ts";
+import { withEnums } from "../schemas/index.ts";
 import {
   createTextCounter,
   type Item,
@@ -13,7 +14,6 @@ import {
   type TextCounter,
   type Turn,
   turnsOf,
-  withEnums,
 } from "../turns/index.ts";
 import { geminiName } from "./names.ts";
 

@@ -2,13 +2,8 @@
 import type { ChatRequest, Message, Tool } from "../../../core/openai/request.ts";
 import type { Target } from "../../../core/providers/dialect.ts";
 import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
-import {
-  argumentsIn,
-  createTextCounter,
-  mediaOf,
-  type MediaRule,
-  withObjectSchemas,
-} from "../turns/index.ts";
+import { withObjectSchemas } from "../schemas/index.ts";
+import { argumentsIn, createTextCounter, mediaOf, type MediaRule } from "../turns/index.ts";
 
 export function requestBody(chat: ChatRequest, target: Target): object {
   const { upstreamModel, reasoning, traits, contextTokens } = target;

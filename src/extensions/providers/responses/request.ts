@@ -5,12 +5,8 @@ import { effortOf, parametersOf } from "../../../core/providers/parameters.ts";
 import type { Traits } from "../../../core/providers/traits.ts";
 import { asArray, parseJson } from "../../../core/schema/untrusted-json.ts";
 import { withCallIds, withStatedIds } from "../provider-words/index.ts";
-import {
-  acceptedTools,
-  hashedId,
-  type SignatureStore,
-  withParsableArguments,
-} from "../turns/index.ts";
+import { acceptedTools } from "../schemas/index.ts";
+import { hashedId, type SignatureStore, withParsableArguments } from "../turns/index.ts";
 
 /** The API refuses a smaller bound. */
 const LEAST_OUTPUT_TOKENS = 16;

@@ -1,6 +1,5 @@
 // A library for the native formats of providers, which see a conversation as turns of a user and an
 // assistant. wire.md "Turns".
-export { closedSchema, findSchemaLack } from "./closed-schema.ts";
 export { forgetting } from "./forgetting.ts";
 export { findMediaLack, mediaOf, type MediaRule } from "./media.ts";
 export {
@@ -19,9 +18,6 @@ export {
   withParsableArguments,
 } from "./text-objects.ts";
 export { sumOf } from "./token-sums.ts";
-export { acceptedTools } from "./accepted-tools.ts";
-export { objectSchema, resolved, withEnums, withObjectSchemas } from "./tool-schema.ts";
-export { createInliner } from "./inlined-schema.ts";
 export {
   calledNames,
   hashedId,

@@ -5,10 +5,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { describe, it } from "node:test";
 import { createAnthropicDialect } from "../../../../src/extensions/providers/anthropic/index.ts";
-import {
-  closedSchema,
-  createSignatureStore,
-} from "../../../../src/extensions/providers/turns/index.ts";
+import { closedSchema } from "../../../../src/extensions/providers/schemas/index.ts";
+import { createSignatureStore } from "../../../../src/extensions/providers/turns/index.ts";
 import { anthropic } from "../../../support/fake-anthropic.ts";
 import { PROVIDER_KEY } from "../../../support/fake-provider.ts";
 import { user } from "../../../support/gateway.ts";
