@@ -307,7 +307,8 @@ describe("a provider of the same format", () => {
       lost: refusal(404, { error_code: "thread_not_found", org: "secret" }),
       mixed: refusal(400, { ...unsupported, unsupported: ["hipaa", "thinking"] }),
       poor: refusal(402, { error_code: "linked_organization_spend_limit_reached" }),
-      strange: refusal(400, { error_code: "organization_on_hold" }),
+      held: refusal(400, { error_code: "organization_on_hold" }),
+      strange: refusal(400, { error_code: "organization_of_tomorrow" }),
       blind: status(400, { message: "this model does not support image input" }),
     };
     const { ask } = await start(t, { claude }, { apis: ["messages", "responses"] });
@@ -316,6 +317,7 @@ describe("a provider of the same format", () => {
       ["lost", [404, "not_found_error", { error_code: "thread_not_found" }]],
       ["mixed", [400, "invalid_request_error", unsupported]],
       ["poor", [503, "api_error", undefined]],
+      ["held", [503, "api_error", undefined]],
       ["strange", [400, "invalid_request_error", undefined]],
       ["blind", [400, "invalid_request_error", undefined]],
     ] as const) {
