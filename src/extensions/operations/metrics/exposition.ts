@@ -99,12 +99,9 @@ function countedLines(
     total += buckets[at]!;
     return bucketLine(bound, total);
   });
-  return [
-    ...lines,
-    bucketLine("+Inf", count),
-    lineOf(`${name}_sum`, labels, sum),
-    lineOf(`${name}_count`, labels, count),
-  ].join("");
+  const infinite = bucketLine("+Inf", count);
+  const sums = lineOf(`${name}_sum`, labels, sum) + lineOf(`${name}_count`, labels, count);
+  return lines.join("") + infinite + sums;
 }
 
 const labelsOf = ({ labels }: Family, values: readonly string[]): string =>
