@@ -64,6 +64,7 @@ export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
         ON usage_records (gateway_request_id, account, ended_at, usage_id COLLATE "C");
       CREATE INDEX usage_records_account ON usage_records (account, day);
       CREATE INDEX usage_records_day ON usage_records (day, log_segment, log_line);
+      DROP TABLE IF EXISTS usage_sums;
     END IF;
     IF to_regclass('usage_cursors') IS NULL THEN
       CREATE TABLE usage_cursors (

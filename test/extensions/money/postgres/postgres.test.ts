@@ -225,6 +225,7 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await assert.rejects(at.pass(), /usage_records is gone.*books rebuild/);
     await db.query(url, "DROP TABLE usage_cursors");
     assert.equal((await later.pass()).copied, 3);
+    assert.equal((await later.books.store.sums({}, []))[0]?.requests, 3);
   });
 
   it("a day does not close while records are missing, and closes when they are back", async (t) => {
