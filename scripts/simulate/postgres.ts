@@ -49,9 +49,8 @@ function isMet(test: string, values: Values, record: JsonObject): boolean {
 
 /** The sums of a statement by sumsBy(). */
 function sumsIn(text: string, records: readonly UsageRecord[]): Found {
-  const [dimensions = ""] = text.split("FROM (")[1]!.split("count(*)");
-  const by = [...dimensions.matchAll(/ AS (\w+)/g)].map(([, name]) => name as Dimension);
-  const summer = createSummer(by);
+  const by = /GROUP BY (.*) HAVING/.exec(text)![1]!.match(/\w+/g) ?? [];
+  const summer = createSummer([...by] as Dimension[]);
   for (const record of records) summer.addRecord(record);
   return summer.sums().map((sum) => ({ ...sum, cost: formatMoney(sum.cost) }));
 }
@@ -62,8 +61,6 @@ export function createTables() {
   const records = new Map<string, JsonObject>();
   /** By source. */
   const cursors = new Map<string, unknown>();
-  /** The number of records that a source has stated for a day. */
-  const days = new Map<string, number>();
   function matching(where: string, values: Values): JsonObject[] {
     const tests = where.replace(MONTH, "month = $1").split(" AND ");
     const isMatch = (record: JsonObject) =>
@@ -80,11 +77,7 @@ export function createTables() {
     if (ids.size < added.length || [...ids].some((id) => records.has(id)))
       throw Object.assign(new Error("duplicate key"), { code: "23505" });
     cursors.set(source!, JSON.parse(cursor!));
-    for (const record of added) {
-      const counted = `${source} ${record["day"]}`;
-      records.set(record["usage_id"], record);
-      days.set(counted, (days.get(counted) ?? 0) + 1);
-    }
+    for (const record of added) records.set(record["usage_id"], record);
     return [1];
   }
 
@@ -97,10 +90,10 @@ export function createTables() {
       .slice(0, Number(limit));
   }
 
-  function countDay([source, day, start]: Values): Found {
-    const stated = days.get(`${source} ${day}`);
-    const found = matching("day = $1 AND left(usage_id, length($2)) = $2", [day!, start!]).length;
-    return stated === undefined ? [] : [{ stated, found }];
+  /** The sums are those of the records: statements that change records change both. */
+  function countDay(values: Values): Found {
+    const found = matching("day = $1 AND left(usage_id, length($2)) = $2", values).length;
+    return [{ stated: found, found }];
   }
 
   function daysOf(values: Values): Found {
@@ -122,6 +115,7 @@ export function createTables() {
     [sql.ADD, add],
     [sql.FIND, find],
     [sql.COUNT_DAY, countDay],
+    [sql.SET_SUMS, () => []],
     [sql.DAYS, daysOf],
   ]);
 

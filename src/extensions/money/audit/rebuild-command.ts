@@ -68,9 +68,9 @@ async function rebuildBooks(context: BooksContext) {
       );
       continue;
     }
-    if (!isRight) await store.replaceDay(day.day, day.records());
-    // The stored sums and index of a closed day may be lost or wrong.
-    else if (day.closed) await store.finish(day.day);
+    const remake = (): Promise<void> => store.replaceDay(day.day, day.records());
+    // The stored sums and index of right records may be lost or wrong.
+    await (isRight ? store.finish(day.day).catch(remake) : remake());
     result.added += added;
     result.changed += changed.records;
     result.removed += removed;

@@ -31,12 +31,10 @@ export function install(gateway: Installer): void {
 }
 
 function start(context: GatewayContext): HoldFor {
-  let { config } = context;
   const accountant = cluster.isWorker ? createRemoteAccountant() : createAccountant(context);
-  context.on("open", () => accountant.open(config));
+  context.on("open", () => accountant.open(context.config));
   context.on("reload", (next) => () => {
-    config = next;
-    accountant.open(config);
+    accountant.open(next);
   });
   context.on("report", () => accountant.figures());
   context.on("close", accountant.close);

@@ -29,26 +29,28 @@ export async function readBooks<T>(
   work: (books: BooksFiles) => Promise<T>,
 ): Promise<T> {
   const books = openBooks(context.config, context);
-  try {
-    await copySettled(books);
-    return await work(books);
-  } finally {
-    await books.store.close();
-  }
+  const read = copySettled(books).then(() => work(books));
+  return await read.finally(books.store.close);
 }
 
 /**
  * Reads what was spent, by day, account and key. `ownOnly`: leave out the gateways of other
  * data_dirs. `before`: leave out requests that ended at this moment or later, in ISO 8601; absent:
- * read all.
+ * read all. What was spent before the current month, and before that of the last record, is added
+ * up under the day "", because it counts only in total: there may be thousands of days.
  */
 export async function readSpent(
-  { store, currency }: BooksFiles,
+  { store, currency, clock }: BooksFiles,
   ownOnly: boolean,
   before?: string,
 ): Promise<readonly Spent[]> {
   const lastDay = before?.slice(0, 10) ?? "9999";
-  const sums = await store.sums({ ownOnly }, ["day", "account", "key_id", "currency"]);
+  const ends = [dayOf(clock.now()), lastDay, ...(await store.days()).slice(-1)].sort();
+  const month = `${ends[0]!.slice(0, 7)}-01`;
+  const by = ["account", "key_id", "currency"] as const;
+  const earlier = await store.sums({ ownOnly, to: dayOf(Date.parse(month) - DAY_MS) }, by);
+  const later = await store.sums({ ownOnly, from: month }, ["day", ...by]);
+  const sums = [...earlier.map((sum) => ({ ...sum, day: "" })), ...later];
   const spent: Spent[] = sums.filter((sum) => sum.currency === currency && sum.day < lastDay);
   if (before === undefined) return spent;
   // The stored sum of that day would include requests that ended later.

@@ -1,13 +1,8 @@
 // The SQL of the store. All queries name their only column `value`. A source is a data_dir,
 // identified by its gateway instance id. Copies of a data_dir have the same source but different
 // places.
-import {
-  SUMMED_COUNTS,
-  type Dimension,
-  type UsageFilter,
-  type UsageRecord,
-} from "../records/index.ts";
-import { COLUMN_LIST, SET_ALL, WHOLE_RECORD } from "./tables.ts";
+import type { Dimension, UsageFilter, UsageRecord } from "../records/index.ts";
+import { ADDED_UP, COLUMN_LIST, SET_ALL, SUM_KEY, sumRowsOf, WHOLE_RECORD } from "./tables.ts";
 
 /**
  * Notes that this place ($2) of a source ($1) is active with its data_dir ($3). Returns the
@@ -50,38 +45,45 @@ export const SET_CURSOR = `INSERT INTO usage_cursors (source, place, moved_at, c
   WHERE usage_cursors.cursor = $4::jsonb
   RETURNING 1 AS value`;
 
-/** As SET_CURSOR, and adds records and counts them by day. $5: rowsOf() the records. */
+/** The ON CONFLICT clause for rows of `usage_sums`. `toSum`: makes the new value of a column. */
+const setSums = (toSum: (name: string) => string): string =>
+  `ON CONFLICT (${SUM_KEY}) DO UPDATE SET
+    ${ADDED_UP.map((name) => `${name} = ${toSum(name)}`).join(", ")}`;
+
+/** As SET_CURSOR, and adds records, also to the sums of their days. $5: rowsOf() the records. */
 export const ADD = `WITH moved AS (${SET_CURSOR}),
   added AS (SELECT rows.* FROM json_populate_recordset(NULL::usage_records, $5) AS rows
     WHERE EXISTS (SELECT FROM moved)),
-  counted AS (
-    INSERT INTO usage_days SELECT $1, day, count(*) FROM added GROUP BY day
-    ON CONFLICT (source, day) DO UPDATE SET records = usage_days.records + excluded.records),
+  summed AS (INSERT INTO usage_sums ${sumRowsOf("added")}
+    ${setSums((name) => `usage_sums.${name} + excluded.${name}`)}),
   kept AS (INSERT INTO usage_records (${COLUMN_LIST}) SELECT ${COLUMN_LIST} FROM added)
   SELECT value FROM moved`;
 
 /**
- * Whether a record is of a source, by usageIdStart(). Empty: of any. It is a form that no index
- * serves: by an index the planner might look at all records of the source to find those of one day.
+ * Whether a record or sum is of a source, by usageIdStart(). Empty: of any. It is a form that no
+ * index serves: by an index the planner might look at all records of the source to find those of
+ * one day.
  */
 function isOf(start: string): string {
   return `left(usage_id, length(${start})) = ${start}`;
 }
 
-/** The records of a source ($1) on a day ($2), by usageIdStart() ($3). */
-const RECORDS_OF_DAY = `SELECT count(*) FROM usage_records WHERE day = $2 AND ${isOf("$3")}`;
+/** The records or sums of a day. $1: the day; $2: usageIdStart(). */
+const OF_DAY = `day = $1 AND ${isOf("$2")}`;
 
-/** Sets the stated number of records of a day to the number found. Parameters as RECORDS_OF_DAY. */
-export const SET_DAY = `INSERT INTO usage_days VALUES ($1, $2, (${RECORDS_OF_DAY}))
-  ON CONFLICT (source, day) DO UPDATE SET records = excluded.records`;
+/** Makes the sums of a day anew from its records. Parameters as OF_DAY. */
+export const SET_SUMS = `WITH found AS (${sumRowsOf(`usage_records WHERE ${OF_DAY}`)}),
+  gone AS (DELETE FROM usage_sums
+    WHERE ${OF_DAY} AND (${SUM_KEY}) NOT IN (SELECT ${SUM_KEY} FROM found))
+  INSERT INTO usage_sums SELECT * FROM found ${setSums((name) => `excluded.${name}`)}`;
 
-/** How many records a day should have, and how many were found. Parameters as RECORDS_OF_DAY. */
-export const COUNT_DAY = `SELECT json_build_object('stated', records,
-    'found', (${RECORDS_OF_DAY})) AS value
-  FROM usage_days WHERE source = $1 AND day = $2`;
+/** How many records the sums of a day have, and how many were found. Parameters as OF_DAY. */
+export const COUNT_DAY = `SELECT json_build_object('stated', coalesce(sum(requests), 0),
+    'found', (SELECT count(*) FROM usage_records WHERE ${OF_DAY})) AS value
+  FROM usage_sums WHERE ${OF_DAY}`;
 
-/** Deletes the records of a day. $1: the day; $2: usageIdStart(). */
-export const DELETE_DAY = `DELETE FROM usage_records WHERE day = $1 AND ${isOf("$2")}`;
+/** Deletes the records of a day. Parameters as OF_DAY. */
+export const DELETE_DAY = `DELETE FROM usage_records WHERE ${OF_DAY}`;
 
 /** Adds records, and overwrites those that were moved to another day. $1: rowsOf() the records. */
 export const PUT = `INSERT INTO usage_records (${COLUMN_LIST})
@@ -159,24 +161,13 @@ export const openCursor = (record: string, where: string): string =>
   `DECLARE usage NO SCROLL CURSOR FOR SELECT ${record} AS value FROM usage_records
    WHERE ${where} ORDER BY day, log_segment, log_line, usage_id`;
 
-/** The SQL of the dimensions that differ from their column. */
-const DIMENSION_TEXTS: Readonly<Partial<Record<Dimension, string>>> = {
-  day: "to_char(day, 'YYYY-MM-DD')",
-  provider: "coalesce(provider, '')",
-};
-
 /**
- * The query that adds up rows by the dimensions. Costs are texts. It groups by columns, not by
- * their texts, because the planner knows how many values a column has.
+ * The query that adds up the kept sums by the dimensions, however many records they have. Costs are
+ * texts.
  */
 export function sumsBy(by: readonly Dimension[], where: string): string {
-  const columns = [
-    ...by.map((name) => `${DIMENSION_TEXTS[name] ?? name} AS ${name}`),
-    "count(*) AS requests",
-    ...SUMMED_COUNTS.map((name) => `sum(${name}) AS ${name}`),
-    "sum(cost)::text AS cost",
-  ];
+  const added = ADDED_UP.map((name) => `sum(${name})${name === "cost" ? "::text" : ""} AS ${name}`);
   return `SELECT to_json(sums) AS value FROM (
-    SELECT ${columns.join(", ")} FROM usage_records WHERE ${where}
+    SELECT ${[...by, ...added].join(", ")} FROM usage_sums WHERE ${where}
     GROUP BY ${by.join(", ") || "()"} HAVING count(*) > 0) AS sums`;
 }

@@ -4,8 +4,6 @@ import { resolve } from "node:path";
 import { gatewayInstanceId, dataDirFingerprint } from "../../scale/data-files/index.ts";
 import {
   CopiedElsewhere,
-  createSummer,
-  includesDay,
   parseMoney,
   type Dimension,
   type LogCursor,
@@ -43,6 +41,11 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     before = text;
   }
 
+  /** Makes the sums of a day anew from its records. */
+  async function makeSums(day: string): Promise<void> {
+    await run(sql.SET_SUMS, day, ownIds());
+  }
+
   return {
     async cursor() {
       const [row] = await run<CursorRow>(sql.CURSOR, source(), place());
@@ -75,13 +78,13 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     },
     // PostgreSQL maintains its indexes, and linesOf() sorts records by their place in the log.
     async finish(day) {
-      const [count] = await run<DayCount>(sql.COUNT_DAY, source(), day, ownIds());
-      if (count && count.found < count.stated) throw new BooksFault(lostRecords(day, count));
+      const [count] = await run<DayCount>(sql.COUNT_DAY, day, ownIds());
+      if (count!.found < count!.stated) throw new BooksFault(lostRecords(day, count!));
+      await makeSums(day);
     },
-    replaceDay: async (day, records) =>
-      replaceDay(database, { source: source(), day, ownIds: ownIds() }, records),
-    // Nothing to do: a damaged closed day does not prevent writing into a database.
-    acceptDamage: async () => undefined,
+    replaceDay: async (day, records) => replaceDay(database, [day, ownIds()], records),
+    // Also of a damaged closed day, which does not prevent writing into a database.
+    acceptDamage: makeSums,
     setCursor: (cursor) => moveCursor(sql.SET_CURSOR, cursor),
     records: (filter) => readRecords(() => database.connect("reader"), RECORD, where(filter)),
     async find({ requestId, account, limit }) {
@@ -91,16 +94,9 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
     },
     isOwn: ({ usage_id }) => usage_id.startsWith(sql.usageIdStart(source())),
     async sums<D extends Dimension>(filter: UsageFilter, by: readonly D[]) {
-      const summer = createSummer(by);
-      // A query for each day is short, however many records there are.
-      const days = filter.day ? [filter.day] : await run<string>(sql.DAYS, "");
-      for (const day of days) {
-        if (!includesDay(filter, day)) continue;
-        const { text, values } = where({ ...filter, day });
-        const sums = await run<SumBy<D> & { cost: string }>(sql.sumsBy(by, text), ...values);
-        for (const sum of sums) summer.add({ ...sum, cost: parseMoney(sum.cost) });
-      }
-      return summer.sums();
+      const { text, values } = where(filter);
+      const sums = await run<SumBy<D> & { cost: string }>(sql.sumsBy(by, text), ...values);
+      return sums.map((sum) => ({ ...sum, cost: parseMoney(sum.cost) }));
     },
     close,
   };
@@ -174,21 +170,20 @@ async function* readRecords(
   }
 }
 
-/** Replaces the records of a day whose usage_ids match `ownIds`: all of them or none. */
+/** Replaces the records of a day: all of them or none. `own`: the parameters of DELETE_DAY. */
 async function replaceDay(
   database: Database,
-  own: { readonly source: string; readonly day: string; readonly ownIds: string },
+  own: readonly [day: string, usageIdStart: string],
   records: AsyncIterable<readonly UsageRecord[]>,
 ): Promise<void> {
-  const { source, day, ownIds } = own;
   const client = await database.connect();
   const run = (text: string, ...values: unknown[]): Promise<unknown> =>
     client.query({ text, query_timeout: LONG_MS }, values);
   try {
     await run("BEGIN");
-    await run(sql.DELETE_DAY, day, ownIds);
+    await run(sql.DELETE_DAY, ...own);
     for await (const batch of records) await run(sql.PUT, sql.rowsOf(batch));
-    await run(sql.SET_DAY, source, day, ownIds);
+    await run(sql.SET_SUMS, ...own);
     await run("COMMIT");
   } finally {
     // Without a COMMIT nothing has changed.

@@ -1,6 +1,6 @@
 // The tables of the usage store. Several gateways may write into one database, so cursors and
 // places are kept by source: the gateway instance id of a data_dir.
-import { USAGE_COLUMNS } from "../records/index.ts";
+import { DIMENSIONS, SUMMED_COUNTS, USAGE_COLUMNS } from "../records/index.ts";
 
 /** The advisory lock of the migration: a number that other programs are unlikely to use. */
 const MIGRATION_LOCK = 7_230_021;
@@ -32,10 +32,25 @@ export const COLUMN_LIST = COLUMNS.join(", ");
 
 const definitions = COLUMNS.map((name) => `${name} ${typeOf(name)}`);
 
+/** The key of `usage_sums`. Its `usage_id` is the beginning of all usage_ids of a source. */
+export const SUM_KEY = [...DIMENSIONS, "usage_id"].join(", ");
+
+/** The other columns of `usage_sums`. */
+export const ADDED_UP = ["requests", ...SUMMED_COUNTS, "cost"];
+
+/** The rows of `usage_sums` for some records. `from`: the table, and a WHERE clause if need be. */
+export const sumRowsOf = (from: string): string =>
+  `SELECT day, account, key_id, model, coalesce(provider, '') AS provider, currency,
+    left(usage_id, 11) AS usage_id, count(*) AS requests,
+    ${ADDED_UP.slice(1)
+      .map((name) => `sum(${name}) AS ${name}`)
+      .join(", ")}
+  FROM ${from} GROUP BY 1, 2, 3, 4, 5, 6, 7`;
+
 /**
  * Makes the missing tables. Several gateways may do this at the same time, so it takes a lock. If
  * all tables exist, the role needs no right to create any. `usage_sources` shows whether a gateway
- * instance id is in use in two places. `usage_days` states how many records each day has.
+ * instance id is in use in two places. `usage_sums` has the sums of each day's records.
  */
 export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
   DO $$ BEGIN
@@ -49,6 +64,7 @@ export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
         ON usage_records (gateway_request_id, account, ended_at, usage_id COLLATE "C");
       CREATE INDEX usage_records_account ON usage_records (account, day);
       CREATE INDEX usage_records_day ON usage_records (day, log_segment, log_line);
+      DROP TABLE IF EXISTS usage_sums;
     END IF;
     IF to_regclass('usage_cursors') IS NULL THEN
       CREATE TABLE usage_cursors (
@@ -60,9 +76,12 @@ export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
         source text, place text, data_dir text NOT NULL, began_at timestamptz NOT NULL,
         seen_at timestamptz NOT NULL, PRIMARY KEY (source, place));
     END IF;
-    IF to_regclass('usage_days') IS NULL THEN
-      CREATE TABLE usage_days (
-        source text, day date, records bigint NOT NULL, PRIMARY KEY (source, day));
+    IF to_regclass('usage_sums') IS NULL THEN
+      CREATE TABLE usage_sums (
+        day date, account text, key_id text, model text, provider text, currency text,
+        usage_id text, ${ADDED_UP.map((name) => `${name} numeric NOT NULL`).join(", ")},
+        PRIMARY KEY (${SUM_KEY}));
+      INSERT INTO usage_sums ${sumRowsOf("usage_records")};
     END IF;
   END $$`;
 

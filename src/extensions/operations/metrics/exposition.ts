@@ -1,5 +1,6 @@
 // Prometheus's text format: the counters of the tally, and gauges from the current status.
 import { BREAKER_STATES } from "../../../core/routing/breaker.ts";
+import type { Steps } from "../../../core/turns.ts";
 import { asArray, asObject } from "../../../core/schema/untrusted-json.ts";
 import type { Status } from "../../scale/installation/index.ts";
 import { FAMILIES, type Family, type FamilyName } from "./families.ts";
@@ -8,8 +9,12 @@ import { rowsIn, type Counted, type Tally } from "./tally.ts";
 /** A value, and the values of its labels. */
 type Sample = readonly [labels: readonly string[], value: number];
 
-/** The text of GET /metrics. `delays`: in seconds, by quantile. */
-export function expose(tally: Tally, status: Status, delays: Status["event_loop_delay"]): string {
+/** Makes the text of GET /metrics, row by row. `delays`: in seconds, by quantile. */
+export function* expose(
+  tally: Tally,
+  status: Status,
+  delays: Status["event_loop_delay"],
+): Steps<string> {
   const samples: Samples = {
     ...samplesOf(status),
     chat_gateway_event_loop_delay_seconds: Object.entries(delays).map(([name, delay]) => [
@@ -17,17 +22,17 @@ export function expose(tally: Tally, status: Status, delays: Status["event_loop_
       delay,
     ]),
   };
-  const families = Object.entries(FAMILIES) as [FamilyName, Family][];
-  return families
-    .map(([name, family]) => {
-      const lines = [`# HELP ${name} ${family.help}`, `# TYPE ${name} ${family.type}`];
-      for (const [labels, row] of rowsIn(tally, name))
-        lines.push(...countedLines(name, family, labelsOf(family, labels), row));
-      for (const [labels, value] of samples[name] ?? [])
-        lines.push(lineOf(name, labelsOf(family, labels), value));
-      return `${lines.join("\n")}\n`;
-    })
-    .join("");
+  let text = "";
+  for (const [name, family] of Object.entries(FAMILIES) as [FamilyName, Family][]) {
+    text += `# HELP ${name} ${family.help}\n# TYPE ${name} ${family.type}\n`;
+    for (const [labels, row] of rowsIn(tally, name)) {
+      text += countedLines(name, family, labelsOf(family, labels), row);
+      yield;
+    }
+    for (const [labels, value] of samples[name] ?? [])
+      text += lineOf(name, labelsOf(family, labels), value);
+  }
+  return text;
 }
 
 type Samples = { readonly [name in FamilyName]?: readonly Sample[] };
@@ -82,30 +87,27 @@ const flag = (fault: unknown): Sample[] =>
 function countedLines(
   name: string,
   { buckets: bounds }: Family,
-  labels: readonly string[],
+  labels: string,
   { buckets, count, sum }: Counted,
-): string[] {
-  if (bounds.length === 0) return [lineOf(name, labels, sum)];
+): string {
+  if (bounds.length === 0) return lineOf(name, labels, sum);
   const bucketLine = (bound: number | string, values: number): string =>
-    lineOf(`${name}_bucket`, [...labels, `le="${bound}"`], values);
+    lineOf(`${name}_bucket`, `${labels},le="${bound}"`, values);
   // In Prometheus's format, buckets are cumulative.
   let total = 0;
   const lines = bounds.map((bound, at) => {
     total += buckets[at]!;
     return bucketLine(bound, total);
   });
-  return [
-    ...lines,
-    bucketLine("+Inf", count),
-    lineOf(`${name}_sum`, labels, sum),
-    lineOf(`${name}_count`, labels, count),
-  ];
+  const infinite = bucketLine("+Inf", count);
+  const sums = lineOf(`${name}_sum`, labels, sum) + lineOf(`${name}_count`, labels, count);
+  return lines.join("") + infinite + sums;
 }
 
-const labelsOf = ({ labels }: Family, values: readonly string[]): string[] =>
-  labels.map((label, at) => `${label}="${escaped(values[at] ?? "")}"`);
+const labelsOf = ({ labels }: Family, values: readonly string[]): string =>
+  labels.map((label, at) => `${label}="${escaped(values[at] ?? "")}"`).join();
 
 const escaped = (value: string): string => value.replace(/[\\"]/g, "\\$&").replaceAll("\n", "\\n");
 
-const lineOf = (name: string, labels: readonly string[], value: number): string =>
-  `${name}${labels.length > 0 ? `{${labels.join()}}` : ""} ${value}`;
+const lineOf = (name: string, labels: string, value: number): string =>
+  labels === "" ? `${name} ${value}\n` : `${name}{${labels}} ${value}\n`;

@@ -2,6 +2,7 @@
 // /metrics of the admin listener.
 import type { Installer } from "../../../core/extension/installer.ts";
 import { randomHex } from "../../../core/ids.ts";
+import { runInTurns } from "../../../core/turns.ts";
 import { once, type Host } from "../../scale/installation/index.ts";
 import type { Handler } from "../../../core/http/exchange.ts";
 import { startCounting } from "./counting.ts";
@@ -45,10 +46,11 @@ function metricsHandler(host: Host): Handler {
     for (const [quantile, seconds] of Object.entries(collected.delays))
       delays[quantile] = Math.max(seconds, delays[quantile] ?? 0);
   });
-  return async ({ res }) => {
+  return async ({ res, cancel }) => {
     const { status } = await host.collectStatus();
-    const text = expose(merge([total, droppedIn(host.droppedLines())]), status, delays);
+    const steps = expose(merge([total, droppedIn(host.droppedLines())]), status, delays);
     delays = {};
+    const text = await runInTurns(steps, cancel);
     res.setHeader("Content-Type", "text/plain; version=0.0.4; charset=utf-8").end(text);
   };
 }

@@ -13,6 +13,8 @@ import { closeUnacknowledged } from "./unacknowledged.ts";
 
 /** How long to wait before replacing a worker that never listened, in milliseconds. */
 const RETRY_MS = 1_000;
+/** The most that this wait grows to: it doubles as long as no new worker listens. */
+const MAX_RETRY_MS = 60_000;
 
 /** How long to wait for a worker's report, in milliseconds. A later report is ignored. */
 const LATE_MS = 2_000;
@@ -71,6 +73,7 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const greeted = new Set<Worker>();
   let inForce = atStart;
   let stopping = false;
+  let pauseMs = 0;
   cluster.setupPrimary({ serialization: "advanced", silent: true });
 
   const isStopping = (): boolean => stopping || options.stopped.aborted;
@@ -109,13 +112,10 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
         running.delete(worker);
         greeted.delete(worker);
         const hadListened = listening.delete(worker);
-        if (!hasSpoken && isForGroup(signal) && !isStopping()) {
-          resolve(start());
-          return;
-        }
+        if (!hasSpoken && isForGroup(signal) && !isStopping()) return resolve(start());
         const detail = `it ended with ${signal ?? code}${why}`;
         reject(new Error(`a worker did not begin to listen: ${detail}`));
-        if (!isStopping()) replace(worker.id, detail, hadListened ? 0 : RETRY_MS);
+        if (!isStopping()) replace(worker.id, detail, hadListened);
       });
     });
   }
@@ -127,15 +127,16 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     if (stopping) send(worker, { stop: true });
   }
 
-  function replace(worker: number, end: string, pauseMs: number): void {
+  function replace(worker: number, end: string, hadListened = false): void {
     const detail = `${end}, and is replaced`;
     diagnose({ event: "worker_died", level: "error", worker, detail });
+    pauseMs = hadListened ? 0 : Math.min(pauseMs * 2 || RETRY_MS, MAX_RETRY_MS);
     clock.after(pauseMs, () => {
       if (stopping) return;
       try {
         start().catch(() => undefined);
       } catch (error) {
-        replace(worker, (error as Error).message, RETRY_MS); // no memory for another process
+        replace(worker, (error as Error).message); // no memory for another process
       }
     });
   }

@@ -119,6 +119,19 @@ describe("what was spent before", () => {
       assert.deepEqual(spentByPeriod(counters), sums);
     });
 
+  it("in earlier months is one amount, however many days there are; a clock that is ahead changes nothing", async () => {
+    const times = ["2025-12-31", "2026-01-30", "2026-01-31", "2026-02-01", "2026-02-02"];
+    const { clock, context } = bench(
+      times.flatMap((day, n) => settledAt(n + 1, `${day}T00:00:00.000Z`)),
+    );
+    for (const years of [0, 4]) {
+      clock.advance(years * 365 * DAY_MS);
+      const spent = await readBooks(context, (books) => readSpent(books, true));
+      const amounts = spent.map(({ day, cost }) => `${day} ${cost}`);
+      assert.deepEqual(amounts, [" 3", "2026-02-01 1", "2026-02-02 1"]);
+    }
+  });
+
   it("is kept when the clock is set back, and dropped when the period is over", () => {
     let now = Date.parse(START);
     const counters = createSpendCounters(() => now);

@@ -11,6 +11,8 @@ import {
   faultKind,
   type FaultKind,
 } from "../../../../src/extensions/operations/metrics/faults.ts";
+import { expose } from "../../../../src/extensions/operations/metrics/exposition.ts";
+import type { Status } from "../../../../src/extensions/scale/installation/index.ts";
 import * as tallies from "../../../../src/extensions/operations/metrics/tally.ts";
 
 const REQUESTS = "chat_gateway_requests_total";
@@ -93,6 +95,11 @@ describe("the tally of a process", () => {
       tallies.count(tally, REQUESTS, ["/", "200", `model ${at}`]);
     for (let report = 1; report <= 20; report += 1) tallies.dropIdle(tally);
     assert.equal(tallies.rowsIn(tally, REQUESTS).length, 5_005);
+    const status = { limits: {}, models: [] as Status["models"] } as Status;
+    const steps = expose(tally, status, {});
+    for (let row = 1; row <= 5_005; row += 1)
+      assert.equal(steps.next().done, false, "the text can pause, and requests go on, after a row");
+    assert.equal(String(steps.next().value).match(/^chat_gateway_requests/gm)?.length, 5_005);
   });
 });
 

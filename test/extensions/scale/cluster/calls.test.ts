@@ -180,10 +180,13 @@ function startPool(t: TestContext, diagnose = (_event: object): void => undefine
   const atStart: any = "that of the start";
   const logs: any = { access: {}, diagnostics: {}, diagnose };
   const timers: (() => void)[] = [];
-  const clock: any = { after: (_ms: number, call: () => void) => timers.push(call) };
+  const pauses: number[] = [];
+  const clock: any = {
+    after: (ms: number, call: () => void) => pauses.push(ms) && timers.push(call),
+  };
   const pool = createWorkerPool({ atStart, logs, clock, stopped: new AbortController().signal });
   pool.start().catch(() => undefined);
-  return { pool, worker, child, sent, timers };
+  return { pool, worker, child, sent, timers, pauses };
 }
 
 describe("a pool of workers", () => {
@@ -197,7 +200,7 @@ describe("a pool of workers", () => {
 
   it("reports why a worker could not start, and retries: also without descriptors or memory for a process", (t) => {
     const told: any[] = [];
-    const { worker, child, timers } = startPool(t, (event) => told.push(event));
+    const { worker, child, timers, pauses } = startPool(t, (event) => told.push(event));
     worker.emit("message", { failed: "the port is taken" });
     child.emit("close", 1, null);
     Object.assign(child.removeAllListeners("close"), { stdout: undefined, stderr: undefined });
@@ -212,6 +215,14 @@ describe("a pool of workers", () => {
       ends.map((end) => `worker_died: ${end}, and is replaced`),
     );
     assert.equal(timers.length, 1);
+    for (let more = 1; more <= 5; more += 1) timers.shift()!();
+    child.removeAllListeners("close");
+    t.mock.method(cluster, "fork", () => worker as unknown as Worker);
+    timers.shift()!();
+    worker.emit("message", { listening: "http://127.0.0.1:1" });
+    child.emit("close", null, "SIGKILL");
+    const seconds = pauses.map((ms) => ms / 1_000);
+    assert.deepEqual(seconds, [1, 2, 4, 8, 16, 32, 60, 60, 0], "0: it had listened");
   });
 });
 
