@@ -12,13 +12,14 @@ const OPENAI = /(^|[/.:])(gpt-|chatgpt-|o\d|grok-)/i;
 
 /** The tools with schemas that the model's API accepts. */
 export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, traits }: Target) {
+  if (!tools) return undefined;
   // Mistral demands a schema where the client stated none.
   const needsObject = traits.system_first || traits.tool_choice === "any";
   const followed = OPENAI.test(upstreamModel) ? openaiSchema : portableSchema;
   const inlined = createInliner();
   const kimi = (schema: ToolSchema) => schema && kimiSchema(inlined(portableSchema(schema)));
   const accepted = KIMI.test(upstreamModel) ? kimi : followed;
-  return tools?.map((tool): Tool => {
+  return tools.map((tool): Tool => {
     const { parameters: stated, strict } = tool.function;
     // A client that demands a strict schema learns that the model cannot follow it.
     const known = strict && accepted === followed ? stated : accepted(stated);
