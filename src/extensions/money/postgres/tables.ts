@@ -50,7 +50,9 @@ export const sumRowsOf = (from: string): string =>
 /**
  * Makes the missing tables. Several gateways may do this at the same time, so it takes a lock. If
  * all tables exist, the role needs no right to create any. `usage_sources` shows whether a gateway
- * instance id is in use in two places. `usage_sums` has the sums of each day's records.
+ * instance id is in use in two places. `usage_sums` has the sums of each day's records. Earlier
+ * versions have `usage_days` in its place: where that table is, they may have added records without
+ * sums, so these are made anew. The lock waits for records that are being added.
  */
 export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
   DO $$ BEGIN
@@ -76,7 +78,9 @@ export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
         source text, place text, data_dir text NOT NULL, began_at timestamptz NOT NULL,
         seen_at timestamptz NOT NULL, PRIMARY KEY (source, place));
     END IF;
-    IF to_regclass('usage_sums') IS NULL THEN
+    IF to_regclass('usage_sums') IS NULL OR to_regclass('usage_days') IS NOT NULL THEN
+      DROP TABLE IF EXISTS usage_days, usage_sums;
+      LOCK TABLE usage_records IN SHARE MODE;
       CREATE TABLE usage_sums (
         day date, account text, key_id text, model text, provider text, currency text,
         usage_id text, ${ADDED_UP.map((name) => `${name} numeric NOT NULL`).join(", ")},

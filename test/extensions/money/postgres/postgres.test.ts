@@ -72,8 +72,14 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await other.pass();
     const [all] = await at.books.store.sums({}, []);
     assert.equal(all?.requests, 4, "days of other gateways count too");
-    await db.query(url, "DROP TABLE usage_sums");
-    assert.deepEqual(await scene(t, url).books.store.sums({}, []), [all], "made anew");
+    const ofEarlierVersion = "UPDATE usage_sums SET requests = 9; CREATE TABLE usage_days ()";
+    for (const change of ["DROP TABLE usage_sums", ofEarlierVersion]) {
+      await db.query(url, change);
+      assert.deepEqual(await scene(t, url).books.store.sums({}, []), [all], `anew: ${change}`);
+    }
+    assert.deepEqual(await db.query(url, "SELECT to_regclass('usage_days') AS days"), [
+      { days: null },
+    ]);
   });
 
   it("are read up to a lookup's limit, and one per day for the list of days, however many exist", async (t) => {
