@@ -46,11 +46,12 @@ export const callIdsIn = (message: Message): readonly string[] =>
 
 /** Restores the provider's own ids of calls, except for an id that several calls share. */
 export function withStatedIds(messages: readonly Message[]): readonly Message[] {
-  const ids = new Set(messages.flatMap(callIdsIn));
+  const ids = messages.flatMap(callIdsIn);
+  if (ids.length === 0) return messages;
   const counts = new Map<string, number>();
-  for (const id of ids) counts.set(statedId(id), (counts.get(statedId(id)) ?? 0) + 1);
+  for (const id of new Set(ids)) counts.set(statedId(id), (counts.get(statedId(id)) ?? 0) + 1);
   const restored = (id: string) => (counts.get(statedId(id)) === 1 ? statedId(id) : id);
-  return [...ids].every((id) => restored(id) === id) ? messages : withCallIds(messages, restored);
+  return ids.every((id) => restored(id) === id) ? messages : withCallIds(messages, restored);
 }
 
 /** The messages with other ids of calls, in the calls and their results. */

@@ -14,10 +14,11 @@ export function forgetting(
   unreadable: RegExp,
   create: (storeFor: (model: string) => SignatureStore) => Dialect,
 ): Dialect {
-  const sent = new Set<string>();
+  /** The ids of the reasoning that was sent. */
+  const sent: string[] = [];
   function get(id: string): string | undefined {
     const text = signatures.get(id);
-    if (text) sent.add(id);
+    if (text) sent.push(id);
     return text;
   }
   const dialect = create((model) => modelStore({ ...signatures, get }, model));
@@ -27,7 +28,7 @@ export function forgetting(
     const { response = json } = asObject(json);
     const { error: stated = response } = asObject(response);
     const words = `${asString(asObject(stated)["code"])} ${error.detail.providerMessage}`;
-    if (!unreadable.test(words) || sent.size === 0) return error;
+    if (!unreadable.test(words) || sent.length === 0) return error;
     for (const id of sent) signatures.set(id, "");
     const detail = { ...error.detail, operator: undefined, fromContent: true } as const;
     const temporary = new ProviderError("upstream_error", error.message, detail);
@@ -39,6 +40,7 @@ export function forgetting(
     ...dialect,
     decoder(target, native) {
       const decoder = dialect.decoder(target, native);
+      if (sent.length === 0) return decoder;
       return {
         ...decoder,
         push(json) {
