@@ -109,7 +109,8 @@ const CONTEXT = [
   /prompt length \d+ exceeds the max_model_len/i,
 ];
 const FILTER = [
-  /content[ _](filter|policy)|^cyber_policy |content management policy|data_?inspection/i,
+  /content[ _](filter|policy)|content management policy|data_?inspection/i,
+  /^((cyber|bio)_policy|misalignment_policy_violation) /i,
   /content safety|safety (system|filter|polic)|sensitive[_ ]?(content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
   /^content exists risk|violating our usage policy|^request blocked: /i,
@@ -210,9 +211,11 @@ export const ERROR_RULES: readonly ErrorRule[] = [
 export const STATUS_BY_NAME: readonly { readonly status: number; readonly names: RegExp }[] = [
   { status: 429, names: /insufficient_quota|rate_limit|too_many_requests|^throttling/i },
   { status: 401, names: /authenticat|invalid_api_key|permission|insufficient_balance|billing/i },
+  // OpenAI's Responses API, which fails inside a stream for what the request contains.
+  { status: 400, names: /^(invalid_prompt|(\w+_)?image(_\w+)?) /i },
   { status: 404, names: /not_found/i },
   { status: 413, names: /request_too_large/i },
-  { status: 529, names: /overload|unavailable/i },
+  { status: 529, names: /overload|unavailable|^slow_down /i },
   { status: 400, names: /invalid_request|^invalid_argument /i },
   // Zhipu and Google: the account, its rate or its plan; too busy.
   { status: 429, names: /^(1113|130[2-48]|1310|RESOURCE_EXHAUSTED) / },
