@@ -114,6 +114,7 @@ const FILTER = [
   /content safety|safety (system|filter|polic)|sensitive[_ ]?(content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
   /^content exists risk|violating our usage policy|^request blocked: /i,
+  /^invalid prompt: we've limited access to this content/i,
   /^1301 |^base_resp 102[67] |censorship_blocked/i,
 ];
 /** Amazon's answer to a mark for the cache of a model that has none. */
@@ -149,6 +150,7 @@ const UNABLE = [
   /^budget \d+ is invalid\. this model only works|^the model does not support setting thinking_/i,
   /^model \S+ does not support parameter reasoningeffort|^chat_template is not supported/i,
   /^unsupported (value|parameter): 'reasoning_effort'|^`?reasoning_effort`? must be one of/i,
+  /^unsupported value: '(none|minimal|low|medium|x?high|max)' is not supported with the /i,
   /^.?(reasoning[ _](effort|format|prompt mode)|think value)\S*( \S+)? is not (support|enabl)ed /i,
   /^unsupported thinking type for the current model|^"?thinking\.type\.\w+"? is not supported/i,
   /^function tools with reasoning_effort are not supported|^unexpected reasoning effort /i,
@@ -161,7 +163,7 @@ const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded|^weight_
 const CREDIT_HELD = [/^in_flight_budget_exhausted /];
 const NO_CREDIT = [
   /insufficient_quota|exceeded_current_quota|insufficient balance|^1113 |^SetLimitExceeded /i,
-  /credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
+  /^billing_not_active |credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
   /^your team \S+ has either used all available credits|^your prepayment credits are depleted/i,
   /^your (project|billing account) has exceeded its monthly spending cap|budget_exceeded$/i,
   /^you.{3,60} reached your \w+ usage limit|^your account.{1,60} exhausted its free trial/i,

@@ -67,6 +67,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [400, coded("misalignment_policy_violation", "no")],
     [403, forbidden("Content violates usage guidelines. Team: t")],
     [400, "Content Exists Risk"],
+    [400, coded("invalid_prompt", "Invalid prompt: we've limited access to this content for")],
     [400, coded("data_inspection_failed", "no")],
     [400, coded("1301", "potentially unsafe content")],
     [400, coded("InputTextSensitiveContentDetected", "no")],
@@ -131,6 +132,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     [403, "Your resource has been temporarily blocked: it may violate our content policy."],
     [418, "x"],
     [429, coded("insufficient_quota", "You exceeded your quota")],
+    [429, coded("billing_not_active", "Your account is not active, please check your billing")],
     [429, coded("1113", "余额不足")],
     [429, coded("SetLimitExceeded", "the model service has been paused")],
     [429, "Insufficient balance or no resource package."],
@@ -197,6 +199,7 @@ const CASES: Readonly<Record<string, Refused[]>> = {
       { code: "invalid-argument", error: "Model x does not support parameter reasoningEffort." },
     ],
     [400, "Unsupported value: 'reasoning_effort' does not support 'none' with this model."],
+    [400, "Unsupported value: 'none' is not supported with the 'gpt-6.1-sol' model. Supported"],
     [400, "`reasoning_effort` must be one of `none` or `default`"],
     [
       500,
