@@ -154,6 +154,8 @@ const UNABLE = [
   /^.?(reasoning[ _](effort|format|prompt mode)|think value)\S*( \S+)? is not (support|enabl)ed /i,
   /^unsupported thinking type for the current model|^"?thinking\.type\.\w+"? is not supported/i,
   /^function tools with reasoning_effort are not supported|^unexpected reasoning effort /i,
+  // A hint for the cache, which OpenAI's newer models and some deployments on Azure do not know.
+  /^(prompt_cache_retention is not supported|this model is compatible only with 24h) /i,
 ];
 /** A firewall in front of the provider rejects the content with a page of its own. */
 const WEB_PAGE = [/^\s*<(!doctype|html)/i];

@@ -200,6 +200,8 @@ const CASES: Readonly<Record<string, Refused[]>> = {
     ],
     [400, "Unsupported value: 'reasoning_effort' does not support 'none' with this model."],
     [400, "Unsupported value: 'none' is not supported with the 'gpt-6.1-sol' model. Supported"],
+    [400, "prompt_cache_retention is not supported on this model"],
+    [400, "This model is compatible only with 24h extended prompt caching"],
     [400, "`reasoning_effort` must be one of `none` or `default`"],
     [
       500,
