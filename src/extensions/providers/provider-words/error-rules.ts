@@ -109,10 +109,12 @@ const CONTEXT = [
   /prompt length \d+ exceeds the max_model_len/i,
 ];
 const FILTER = [
-  /content[ _](filter|policy)|^cyber_policy |content management policy|data_?inspection/i,
+  /content[ _](filter|policy)|content management policy|data_?inspection/i,
+  /^((cyber|bio)_policy|misalignment_policy_violation) /i,
   /content safety|safety (system|filter|polic)|sensitive[_ ]?(content|words?)/i,
   /moderation[_ ](blocked|failed)|requires moderation|violates usage guidelines/i,
   /^content exists risk|violating our usage policy|^request blocked: /i,
+  /^invalid prompt: we've limited access to this content/i,
   /^1301 |^base_resp 102[67] |censorship_blocked/i,
 ];
 /** Amazon's answer to a mark for the cache of a model that has none. */
@@ -148,9 +150,12 @@ const UNABLE = [
   /^budget \d+ is invalid\. this model only works|^the model does not support setting thinking_/i,
   /^model \S+ does not support parameter reasoningeffort|^chat_template is not supported/i,
   /^unsupported (value|parameter): 'reasoning_effort'|^`?reasoning_effort`? must be one of/i,
+  /^unsupported value: '(none|minimal|low|medium|x?high|max)' is not supported with the /i,
   /^.?(reasoning[ _](effort|format|prompt mode)|think value)\S*( \S+)? is not (support|enabl)ed /i,
   /^unsupported thinking type for the current model|^"?thinking\.type\.\w+"? is not supported/i,
   /^function tools with reasoning_effort are not supported|^unexpected reasoning effort /i,
+  // A hint for the cache, which OpenAI's newer models and some deployments on Azure do not know.
+  /^(prompt_cache_retention is not supported|this model is compatible only with 24h) /i,
 ];
 /** A firewall in front of the provider rejects the content with a page of its own. */
 const WEB_PAGE = [/^\s*<(!doctype|html)/i];
@@ -160,7 +165,7 @@ const CREDIT_TOO_LOW = [/fewer max_tokens|^prompt tokens limit exceeded|^weight_
 const CREDIT_HELD = [/^in_flight_budget_exhausted /];
 const NO_CREDIT = [
   /insufficient_quota|exceeded_current_quota|insufficient balance|^1113 |^SetLimitExceeded /i,
-  /credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
+  /^billing_not_active |credit_balance_exhausted|_(spend|usage)_limit_(exceeded|reached)/i,
   /^your team \S+ has either used all available credits|^your prepayment credits are depleted/i,
   /^your (project|billing account) has exceeded its monthly spending cap|budget_exceeded$/i,
   /^you.{3,60} reached your \w+ usage limit|^your account.{1,60} exhausted its free trial/i,
@@ -210,9 +215,11 @@ export const ERROR_RULES: readonly ErrorRule[] = [
 export const STATUS_BY_NAME: readonly { readonly status: number; readonly names: RegExp }[] = [
   { status: 429, names: /insufficient_quota|rate_limit|too_many_requests|^throttling/i },
   { status: 401, names: /authenticat|invalid_api_key|permission|insufficient_balance|billing/i },
+  // OpenAI's Responses API, which fails inside a stream for what the request contains.
+  { status: 400, names: /^(invalid_prompt|(\w+_)?image(_\w+)?) /i },
   { status: 404, names: /not_found/i },
   { status: 413, names: /request_too_large/i },
-  { status: 529, names: /overload|unavailable/i },
+  { status: 529, names: /overload|unavailable|^slow_down /i },
   { status: 400, names: /invalid_request|^invalid_argument /i },
   // Zhipu and Google: the account, its rate or its plan; too busy.
   { status: 429, names: /^(1113|130[2-48]|1310|RESOURCE_EXHAUSTED) / },

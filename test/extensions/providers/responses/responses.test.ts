@@ -162,6 +162,14 @@ describe("a request to the Responses API", () => {
     [{}, { reasoning: { effort: "none" }, include: ["reasoning.encrypted_content"] }],
     [{ reasoning_effort: "high" }, { reasoning: { effort: "high" }, temperature: undefined }],
     [{ thinking: shown }, { reasoning: { effort: "medium", summary: "auto" } }],
+    ...["openai", "azure", "bedrock"].map(
+      (vendor) =>
+        [
+          { reasoning_effort: "minimal" },
+          { reasoning: { effort: "low" } },
+          targetOf({ vendor, dialect: "responses" }, { reasoning: true }),
+        ] as const,
+    ),
     [{}, { reasoning: undefined }, targetOf({ ...ROW, thinking_off: false }, { reasoning: true })],
     [{}, { reasoning: undefined }, targetOf({ dialect: "responses" }, { reasoning: true })],
     [{ thinking: shown }, { reasoning: undefined, include: undefined }, PLAIN],
