@@ -8,7 +8,7 @@ import { invalid } from "../../../config/references.ts";
 import { defineSetting, type CheckContext } from "../../../config/setting.ts";
 import { beforeServing } from "../../../command-line/command.ts";
 import type { Config } from "../../../core/config.ts";
-import type { Installer } from "../../../core/extension/installer.ts";
+import { start, type Installer } from "../../../core/extension/installer.ts";
 import { hooks } from "../../../core/extension/places.ts";
 import {
   fail,
@@ -100,14 +100,23 @@ interface Route {
   readonly key: string | undefined;
 }
 
+/** The newest configuration. */
+let newest: object | undefined;
+/** The clients of this configuration, by route. A reload keeps the clients of unchanged routes. */
+let clients = new Map<string, PooledClient>();
+/** The clients of the previous configuration. Older ones are dropped: each takes a megabyte. */
+let previousClients = clients;
+
+function closeAll(): void {
+  for (const client of [...previousClients.values(), ...clients.values()]) client.close();
+  clients.clear();
+  previousClients.clear();
+}
+
 export const settings = [generalProxy, generalCa, ownProxy, ownCa, ownCert, ownKey];
 
 export function install(gateway: Installer): void {
-  /**
-   * By route: the certificates of each take a megabyte. They end with the configuration, and their
-   * idle connections some seconds later.
-   */
-  const clients = new Map<string, PooledClient>();
+  gateway.on(start, ({ on }) => on("close", closeAll));
   gateway.on(configHooks.issues, issuesIn);
   gateway.on(hooks.secrets, (config) =>
     [generalProxy.of(config), ...[...config.providers.values()].map(ownProxy.of)].flatMap(
@@ -118,12 +127,9 @@ export function install(gateway: Installer): void {
   gateway.on(beforeServing, assertUsable);
   gateway.on(hooks.reach, ({ provider, settings, config }, transport) => {
     const route = routeOf(settings, config);
-    if (Object.values(route).every((part) => part === undefined)) return transport;
-    const identity = JSON.stringify(route);
-    const client =
-      clients.get(identity) ?? createClient(route, provider, maxConnections.of(config));
-    clients.set(identity, client);
-    return client.send;
+    return Object.values(route).some((part) => part !== undefined)
+      ? clientOf(route, provider, config).send
+      : transport;
   });
 }
 
@@ -146,6 +152,15 @@ function assertUsable(config: Config): void {
     if (!usable.has(content)) securedBy(files, name);
     usable.add(content);
   }
+}
+
+function clientOf(route: Route, provider: string, config: object): PooledClient {
+  if (config !== newest) [newest, previousClients, clients] = [config, clients, new Map()];
+  const identity = JSON.stringify(route);
+  const known = clients.get(identity) ?? previousClients.get(identity);
+  const client = known ?? createClient(route, provider, maxConnections.of(config));
+  clients.set(identity, client);
+  return client;
 }
 
 function createClient(route: Route, provider: string, max: number | null): PooledClient {
