@@ -15,19 +15,20 @@ export function createInliner(): (schema: object | undefined) => Json {
   let copied = 0;
 
   /**
-   * `within`: the targets of the references around this node. A recursive reference, or a node
-   * beyond a bound, becomes `{}`, which allows any value.
+   * `within`: the targets of the references around this node. A recursive reference, or one beyond
+   * a bound, becomes `{}`, which allows any value.
    */
   function inlined(node: unknown, root: Json, within: readonly unknown[]): unknown {
     if (within.length > 0) copied += 1;
     if (typeof node !== "object" || node === null) return node;
-    if (copied > MAX_VALUES || within.length > MAX_DEPTH) return {};
     if (Array.isArray(node)) return node.map((each) => inlined(each, root, within));
     const { $ref, ...others } = asObject(node);
     const target = resolved($ref, root);
-    if (within.includes(target)) return {};
-    if (target !== undefined)
+    if (target !== undefined) {
+      const isBeyond = copied > MAX_VALUES || within.length === MAX_DEPTH;
+      if (isBeyond || within.includes(target)) return {};
       return inlined({ ...asObject(target), ...others }, root, [...within, target]);
+    }
     const members = Object.entries(node).map(([name, member]) => [
       name,
       inlined(member, root, within),

@@ -911,6 +911,24 @@ describe("tools", () => {
       assert.deepEqual(sentTo("m"), JSON.parse(JSON.stringify(tools[0])));
     });
 
+  it("keep what they state themselves at Kimi, however much the references of others copy", () => {
+    const copied = Array.from({ length: 60 }, (_, at) => [at, { $ref: "#/$defs/A" }]);
+    const A = { type: "string", enum: Array(1_000).fill("a") };
+    const large = { properties: Object.fromEntries(copied), $defs: { A } };
+    const tools = [large, withX(text)].map((parameters) => ({
+      type: "function",
+      function: { name: "f", parameters },
+    }));
+    const asked = { tools, tool_choice: "auto" };
+    const [first, second] = sent(
+      { vendor: "moonshot" },
+      { upstream_model: "kimi-k3" },
+      asked,
+    ).tools;
+    assert.deepEqual(first.function.parameters.properties[59], {});
+    assert.deepEqual(second.function.parameters, withX(text));
+  });
+
   it("have parameters at Mistral, which demands them, also where the client stated none", () => {
     const bare = { type: "function", function: { name: "f" } };
     for (const [vendor, tool] of [
