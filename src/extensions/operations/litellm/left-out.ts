@@ -18,7 +18,7 @@ export interface LeftOut {
   readonly reason: string;
 }
 
-/** The end of the names of prices for long prompts, which stands for all of them. */
+/** The end of the names of prices of tokens for long prompts, which stands for all of them. */
 const LONG_PRICE = "_above_N_tokens";
 
 /** The reasons by the names of the fields. */
@@ -104,7 +104,7 @@ export function createLeftOutList(): LeftOutList {
     addRest(path, fields, carried) {
       for (const [name, value] of Object.entries(fields)) {
         if (value === null || value === undefined || carried.includes(name)) continue;
-        const known = name.replace(/^.*_above_\d+k_tokens$/, LONG_PRICE);
+        const known = name.replace(/^\w+_token(_cost)?_above_\d+k_tokens$/, LONG_PRICE);
         add(path === "" ? name : `${path}.${name}`, REASONS.get(known) ?? NO_SETTING);
       }
     },

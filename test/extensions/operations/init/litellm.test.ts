@@ -312,12 +312,16 @@ describe("single fields of a LiteLLM configuration", () => {
       input_cost_per_token_above_272k_tokens: 2e-6,
       cache_creation_input_token_cost_above_200k_tokens: 2e-6,
     };
-    const made = await convert(one({ model: "openai/gpt-5.5" }, { ...info, ...above }));
+    const perImage = { input_cost_per_image_above_128k_tokens: 2e-6 };
+    const ofAll = { ...info, ...above, ...perImage };
+    const made = await convert(one({ model: "openai/gpt-5.5" }, ofAll));
     assert.deepEqual(made.config.models.m.price, { input_cache_miss: 1, output: 2 });
     assert.equal(made.config.models.m.long_prompts, undefined);
     const reason = "set models.M.long_prompts";
     const paths = Object.keys(above).map((name) => `model_list[0].model_info.${name}`);
     const leftOut = paths.map((path) => ({ path, reason }));
+    const path = "model_list[0].model_info.input_cost_per_image_above_128k_tokens";
+    leftOut.push({ path, reason: "this gateway has no such setting" });
     assert.deepEqual(made.result.left_out, leftOut);
   });
 
