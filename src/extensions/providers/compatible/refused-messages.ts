@@ -18,12 +18,13 @@ export function acceptedMessages(
   { system_first, alternates, thinking, tool_choice }: Traits,
 ): readonly Message[] {
   const messages = thinking === "enable_thinking" ? withContent(stated) : stated;
+  const parsable = system_first || alternates ? withParsableArguments(messages) : messages;
   if (tool_choice === "any" && !alternates)
-    return withAcknowledgements(withSystemFirst(withoutEmpty(messages)));
+    return withAcknowledgements(withSystemFirst(withoutEmpty(parsable)));
   if (!system_first && !alternates) return withoutEmpty(messages);
-  const parsable = withSystemFirst(withParsableArguments(messages));
-  if (!alternates) return parsable;
-  const accepted = withoutEmpty(parsable);
+  const ordered = withSystemFirst(parsable);
+  if (!alternates) return ordered;
+  const accepted = withoutEmpty(ordered);
   return withJoinedUsers(withAcknowledgements(withUserFirst(accepted)));
 }
 

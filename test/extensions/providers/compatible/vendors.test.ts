@@ -639,9 +639,11 @@ describe("tools", () => {
       const [call] = turn!["tool_calls"];
       const tool_calls = [{ ...call, function: { name: "f", arguments: stated } }];
       const asked = [...user("hi"), { ...turn, tool_calls }, answer!];
-      const [toServer, toOpenai] = ["vllm", "openai"].map((vendor) => back(vendor, asked)[1]!);
-      assert.equal(toServer!["tool_calls"][0].function.arguments, sent);
-      assert.equal(toOpenai!["tool_calls"][0].function.arguments, stated);
+      const argumentsAt = (vendor: string, traits = {}): unknown =>
+        back(vendor, asked, traits)[1]!["tool_calls"][0].function.arguments;
+      assert.equal(argumentsAt("vllm"), sent);
+      assert.equal(argumentsAt("vllm", { tool_choice: "any" }), sent);
+      assert.equal(argumentsAt("openai"), stated);
     }
   });
 
