@@ -48,10 +48,15 @@ export const callIdsIn = (message: Message): readonly string[] =>
 export function withStatedIds(messages: readonly Message[]): readonly Message[] {
   const ids = messages.flatMap(callIdsIn);
   if (ids.length === 0) return messages;
+  const stated = new Map(ids.map((id) => [id, statedId(id)]));
   const counts = new Map<string, number>();
-  for (const id of new Set(ids)) counts.set(statedId(id), (counts.get(statedId(id)) ?? 0) + 1);
-  const restored = (id: string) => (counts.get(statedId(id)) === 1 ? statedId(id) : id);
-  return ids.every((id) => restored(id) === id) ? messages : withCallIds(messages, restored);
+  for (const original of stated.values()) counts.set(original, (counts.get(original) ?? 0) + 1);
+  const restored = (id: string): string => {
+    const original = stated.get(id) ?? id;
+    return counts.get(original) === 1 ? original : id;
+  };
+  const isAsStated = ids.every((id) => restored(id) === id);
+  return isAsStated ? messages : withCallIds(messages, restored);
 }
 
 /** The messages with other ids of calls, in the calls and their results. */
