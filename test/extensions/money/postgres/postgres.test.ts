@@ -10,7 +10,7 @@ import {
   CopiedElsewhere,
   type UsageRecord,
 } from "../../../../src/extensions/money/records/index.ts";
-import { DAYS, FIND } from "../../../../src/extensions/money/postgres/queries.ts";
+import { DAYS, FIND, SET_SUMS } from "../../../../src/extensions/money/postgres/queries.ts";
 import { receiptsOf } from "../../../../src/extensions/money/receipts/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
@@ -97,6 +97,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     };
     assert.equal(await mostRead(FIND, ["same", "acme", 10]), 10);
     assert.equal(await mostRead(DAYS, [""]), 2, "one record of the day, and none after it");
+    const plan = await db.query(url, `EXPLAIN (FORMAT JSON) ${SET_SUMS}`, [DAY, ""]);
+    assert.doesNotMatch(JSON.stringify(plan), /SubPlan/, "compares each sum with all of the day");
   });
 
   it("have the seal of their own gateway's day, and of no other's", async (t) => {
