@@ -295,6 +295,25 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     await writing;
   });
 
+  it("sums that are made anew include records that are just being written, in any isolation", async (t) => {
+    const { url } = await filled(t, "isolated");
+    const level = "SET default_transaction_isolation = 'repeatable read'";
+    await db.query(url, `ALTER DATABASE isolated ${level}; DROP TABLE usage_sums`);
+    const { Client } = createRequire(join(PG_FOLDER, "package.json"))("pg");
+    const writer = new Client({ connectionString: url });
+    t.after(() => writer.end());
+    await writer.connect();
+    await writer.query("BEGIN; UPDATE usage_records SET model = 'late'");
+    const sums = scene(t, url).books.store.sums({}, ["model"]);
+    const waiting = "SELECT FROM pg_locks WHERE NOT granted";
+    await until(async () => (await db.query(url, waiting)).length === 1, "the wait for it");
+    await writer.query("COMMIT");
+    assert.deepEqual(
+      (await sums).map(({ model }) => model),
+      ["late"],
+    );
+  });
+
   it("a copied data_dir is reported in both places, and nothing is copied by a wrong cursor", async (t) => {
     const { at, url } = await filled(t, "cloned");
     const cursor = await at.books.store.cursor();
