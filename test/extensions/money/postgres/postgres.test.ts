@@ -279,6 +279,14 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     const other = scene(t, clerks, { dir: at.dir });
     other.write(A, ...own(other, 2));
     assert.equal((await other.pass()).copied, 1);
+    await db.query(url, "CREATE TABLE usage_days ()");
+    const updated = scene(t, clerks, { dir: at.dir });
+    await assert.rejects(updated.pass(), /must be owner of table usage_days/);
+    await db.query(url, "DROP TABLE usage_days, usage_sums");
+    await assert.rejects(updated.pass(), /permission denied for schema public/);
+    await db.query(url, "GRANT CREATE ON SCHEMA public TO clerk");
+    await updated.pass();
+    assert.equal((await updated.books.store.sums({}, []))[0]?.requests, 2);
   });
 
   it("a start does not wait for writers of records", async (t) => {
