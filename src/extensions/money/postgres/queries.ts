@@ -73,8 +73,8 @@ const OF_DAY = `day = $1 AND ${isOf("$2")}`;
 
 /** Makes the sums of a day anew from its records. Parameters as OF_DAY. */
 export const SET_SUMS = `WITH found AS (${sumRowsOf(`usage_records WHERE ${OF_DAY}`)}),
-  gone AS (DELETE FROM usage_sums
-    WHERE ${OF_DAY} AND (${SUM_KEY}) NOT IN (SELECT ${SUM_KEY} FROM found))
+  gone AS (DELETE FROM usage_sums WHERE ${OF_DAY} AND (${SUM_KEY}) IN
+    (SELECT ${SUM_KEY} FROM usage_sums WHERE ${OF_DAY} EXCEPT SELECT ${SUM_KEY} FROM found))
   INSERT INTO usage_sums SELECT * FROM found ${setSums((name) => `excluded.${name}`)}`;
 
 /** How many records the sums of a day have, and how many were found. Parameters as OF_DAY. */

@@ -52,9 +52,11 @@ export const sumRowsOf = (from: string): string =>
  * all tables exist, the role needs no right to create any. `usage_sources` shows whether a gateway
  * instance id is in use in two places. `usage_sums` has the sums of each day's records. Earlier
  * versions have `usage_days` in its place: where that table is, they may have added records without
- * sums, so these are made anew. The lock waits for records that are being added.
+ * sums, so these are made anew. The lock waits for records that are being added, which the default
+ * isolation of a database may hide.
  */
-export const MIGRATE = `SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
+export const MIGRATE = `SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
   DO $$ BEGIN
     IF to_regclass('usage_records') IS NULL THEN
       IF to_regclass('usage_cursors') IS NOT NULL THEN

@@ -13,7 +13,7 @@ import { closeUnacknowledged } from "./unacknowledged.ts";
 
 /** How long to wait before replacing a worker that never listened, in milliseconds. */
 const RETRY_MS = 1_000;
-/** The most that this wait grows to: it doubles as long as no new worker listens. */
+/** The most that this wait grows to: it doubles as long as no worker in its place listens. */
 const MAX_RETRY_MS = 60_000;
 
 /** How long to wait for a worker's report, in milliseconds. A later report is ignored. */
@@ -35,6 +35,8 @@ const isForGroup = (signal: string | null): boolean =>
 
 /** A worker that has not ended this many milliseconds after drain_ms is killed. */
 const LAST_WORK_MS = 8_000;
+
+const longer = (pauseMs: number): number => Math.min(pauseMs * 2 || RETRY_MS, MAX_RETRY_MS);
 
 export interface WorkerPoolOptions {
   /** The configuration at the start, with which every worker begins. */
@@ -73,12 +75,12 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
   const greeted = new Set<Worker>();
   let inForce = atStart;
   let stopping = false;
-  let pauseMs = 0;
   cluster.setupPrimary({ serialization: "advanced", silent: true });
 
   const isStopping = (): boolean => stopping || options.stopped.aborted;
 
-  function start(): Promise<string> {
+  /** `pauseMs`: how long this start has waited. */
+  function start(pauseMs = 0): Promise<string> {
     const worker = cluster.fork({ [WORKER_MARK]: VERSION });
     const { process: child } = worker;
     let hasSpoken = false; // from its first message on, the worker handles signals itself
@@ -112,10 +114,10 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
         running.delete(worker);
         greeted.delete(worker);
         const hadListened = listening.delete(worker);
-        if (!hasSpoken && isForGroup(signal) && !isStopping()) return resolve(start());
+        if (!hasSpoken && isForGroup(signal) && !isStopping()) return resolve(start(pauseMs));
         const detail = `it ended with ${signal ?? code}${why}`;
         reject(new Error(`a worker did not begin to listen: ${detail}`));
-        if (!isStopping()) replace(worker.id, detail, hadListened);
+        if (!isStopping()) replace(worker.id, detail, hadListened ? 0 : longer(pauseMs));
       });
     });
   }
@@ -127,16 +129,15 @@ export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
     if (stopping) send(worker, { stop: true });
   }
 
-  function replace(worker: number, end: string, hadListened = false): void {
+  function replace(worker: number, end: string, pauseMs: number): void {
     const detail = `${end}, and is replaced`;
     diagnose({ event: "worker_died", level: "error", worker, detail });
-    pauseMs = hadListened ? 0 : Math.min(pauseMs * 2 || RETRY_MS, MAX_RETRY_MS);
     clock.after(pauseMs, () => {
       if (stopping) return;
       try {
-        start().catch(() => undefined);
+        start(pauseMs).catch(() => undefined);
       } catch (error) {
-        replace(worker, (error as Error).message); // no memory for another process
+        replace(worker, (error as Error).message, longer(pauseMs)); // no memory for another process
       }
     });
   }

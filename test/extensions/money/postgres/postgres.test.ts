@@ -10,7 +10,7 @@ import {
   CopiedElsewhere,
   type UsageRecord,
 } from "../../../../src/extensions/money/records/index.ts";
-import { DAYS, FIND } from "../../../../src/extensions/money/postgres/queries.ts";
+import { DAYS, FIND, SET_SUMS } from "../../../../src/extensions/money/postgres/queries.ts";
 import { receiptsOf } from "../../../../src/extensions/money/receipts/index.ts";
 import { syncUsage } from "../../../../src/extensions/money/usage/index.ts";
 import { folder } from "../../../support/folder.ts";
@@ -97,6 +97,8 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     };
     assert.equal(await mostRead(FIND, ["same", "acme", 10]), 10);
     assert.equal(await mostRead(DAYS, [""]), 2, "one record of the day, and none after it");
+    const plan = await db.query(url, `EXPLAIN (FORMAT JSON) ${SET_SUMS}`, [DAY, ""]);
+    assert.doesNotMatch(JSON.stringify(plan), /SubPlan/, "compares each sum with all of the day");
   });
 
   it("have the seal of their own gateway's day, and of no other's", async (t) => {
@@ -277,6 +279,14 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     const other = scene(t, clerks, { dir: at.dir });
     other.write(A, ...own(other, 2));
     assert.equal((await other.pass()).copied, 1);
+    await db.query(url, "CREATE TABLE usage_days ()");
+    const updated = scene(t, clerks, { dir: at.dir });
+    await assert.rejects(updated.pass(), /must be owner of table usage_days/);
+    await db.query(url, "DROP TABLE usage_days, usage_sums");
+    await assert.rejects(updated.pass(), /permission denied for schema public/);
+    await db.query(url, "GRANT CREATE ON SCHEMA public TO clerk");
+    await updated.pass();
+    assert.equal((await updated.books.store.sums({}, []))[0]?.requests, 2);
   });
 
   it("a start does not wait for writers of records", async (t) => {
@@ -291,6 +301,25 @@ describe("usage records in PostgreSQL", { skip: noPostgres() }, () => {
     assert.equal((await within(scene(t, url).pass(), "the start")).copied, 0);
     await db.query(url, `SELECT pg_terminate_backend(pid) FROM (${held}) AS writers`);
     await writing;
+  });
+
+  it("sums that are made anew include records that are just being written, in any isolation", async (t) => {
+    const { url } = await filled(t, "isolated");
+    const level = "SET default_transaction_isolation = 'repeatable read'";
+    await db.query(url, `ALTER DATABASE isolated ${level}; DROP TABLE usage_sums`);
+    const { Client } = createRequire(join(PG_FOLDER, "package.json"))("pg");
+    const writer = new Client({ connectionString: url });
+    t.after(() => writer.end());
+    await writer.connect();
+    await writer.query("BEGIN; UPDATE usage_records SET model = 'late'");
+    const sums = scene(t, url).books.store.sums({}, ["model"]);
+    const waiting = "SELECT FROM pg_locks WHERE NOT granted";
+    await until(async () => (await db.query(url, waiting)).length === 1, "the wait for it");
+    await writer.query("COMMIT");
+    assert.deepEqual(
+      (await sums).map(({ model }) => model),
+      ["late"],
+    );
   });
 
   it("a copied data_dir is reported in both places, and nothing is copied by a wrong cursor", async (t) => {

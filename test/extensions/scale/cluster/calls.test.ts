@@ -198,6 +198,13 @@ describe("a pool of workers", () => {
     assert.deepEqual(sent, ["that of the start", "one that comes while it starts", "a later one"]);
   });
 
+  it("waits for each worker as long as that one has failed, however many others fail too", (t) => {
+    const { pool, child, pauses } = startPool(t);
+    pool.start().catch(() => undefined);
+    child.emit("close", 1, null);
+    assert.deepEqual(pauses, [1_000, 1_000]);
+  });
+
   it("reports why a worker could not start, and retries: also without descriptors or memory for a process", (t) => {
     const told: any[] = [];
     const { worker, child, timers, pauses } = startPool(t, (event) => told.push(event));
