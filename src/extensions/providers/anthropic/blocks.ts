@@ -46,7 +46,7 @@ function blockOf(item: Item): object {
     return { type: "tool_result", tool_use_id: safeId(item.id), content, cache_control };
   }
   const { url, mediaType, data } = mediaOf(item)!;
-  if (item.type !== "image_url")
+  if (item.type !== "image_url" || mediaType === PDF)
     return { type: "document", source: fileSource(mediaType, data), cache_control };
   const source = mediaType ? { type: "base64", media_type: mediaType, data } : { type: "url", url };
   return { type: "image", source, cache_control };

@@ -49,6 +49,7 @@ const SYNONYMS: ReadonlyMap<string, string> = new Map(
     fallbacks: "fallback server_side_fallback",
     files: "file files_api",
     mcp_servers: "mcp mcp_client mcp_tool_listing mcp_tool_use mcp_toolset mcp_tunnels",
+    safeguards: "dangerous_tool_use",
     speed: "fast_mode",
     thread: "message_threads",
     tool_addition: "tool_removal inline_tools mid_conversation_tool_changes",

@@ -29,13 +29,16 @@ export function createResponsesDecoder(signatures: SignatureStore): Decoder {
   const items = createItemReader(signatures);
   let isOver = false;
 
-  /** The last event repeats the items. Those of a type that has not come before count. */
+  /** The last event repeats the items. Only what has not come before counts. */
   function end(response: Json): Part[] {
     isOver = true;
     throwErrorIn(response);
     const output = asArray(response["output"]).map(asObject);
     const others = output.filter((item) => !items.hasRead(item));
-    const parts = others.flatMap((item) => items.end(item, item));
+    const parts = [
+      ...output.flatMap(items.late),
+      ...others.flatMap((item) => items.end(item, item)),
+    ];
     return [...parts, ...finishOf(response)];
   }
 
@@ -182,6 +185,11 @@ function createItemReader(signatures: SignatureStore) {
       const kind = TEXT_EVENTS.get(type);
       const isRead = kind !== "reasoning" || isThoughtEvent(type);
       return kind && isRead ? read(textPart(kind, delta, logprobs), key) : [];
+    },
+    /** The arguments in a repeated item, whose call came without any. */
+    late({ type, id, call_id, arguments: all }: Json, index: number): Part[] {
+      const key = [id, call_id, index].find((each) => calls.has(each));
+      return type === "function_call" ? wholeArguments(all, key) : [];
     },
     /** The parts of a whole item, unless they came in pieces. */
     end(item: Json, key: unknown): Part[] {

@@ -267,6 +267,8 @@ describe("a request to Anthropic", () => {
       image("https://pictures.invalid/a.png"),
       file(`data:Text/Plain;charset=utf-8;base64,${words}`),
       file("data:Application/PDF;base64,JVBE"),
+      // Clients for other gateways send a document like this.
+      image("data:application/pdf;base64,JVBE"),
     ];
     const messages = [
       { role: "system", content: "A" },
@@ -286,6 +288,7 @@ describe("a request to Anthropic", () => {
             source("image", "base64", "image/jpeg", "/9j/"),
             { type: "image", source: { type: "url", url: "https://pictures.invalid/a.png" } },
             source("document", "text", "text/plain", "Gr\u00fc\u00dfe\n"),
+            source("document", "base64", "application/pdf", "JVBE"),
             source("document", "base64", "application/pdf", "JVBE"),
           ],
         },

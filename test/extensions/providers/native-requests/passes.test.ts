@@ -34,6 +34,7 @@ const UNLISTED: readonly (readonly [body: Json, param: string, word: string])[] 
   [{ mcp_servers: [{ type: "url", url: "https://x.example" }] }, "mcp_servers", "mcp_servers"],
   [{ thread: { type: "continue", previous_message_id: "msg_1" } }, "thread", "thread"],
   [{ compaction: { type: "summarize" } }, "compaction", "compact"],
+  [{ safeguards: [tool("dangerous_tool_use")] }, "safeguards", "safeguards"],
   [{ turbo: 1 }, "turbo", "turbo"],
   [{ tools: [{ name: "f" }, tool("web_search_20260318")] }, "tools[1].type", "web_search"],
   [{ tools: [tool("web_fetch_20250910")] }, "tools[0].type", "web_fetch"],
@@ -198,9 +199,11 @@ it("the headers of a request lose the profile, and betas that change the price o
 
 it("the headers of a request keep the listed betas", () => {
   const words =
-    "speed context-1m user_profiles advisor billing_policy fallback_credit_token tool_addition";
+    "speed context-1m user_profiles advisor billing_policy fallback_credit_token tool_addition " +
+    "safeguards";
   const kept =
     "fast-mode-2026-02-01,context-1m-2025-08-07,advisor-tool-2026-03-01," +
-    "user-profiles-billing-2026-10-01,inline-tools-2026-09-15,fallback-credit-2026-07-01";
+    "user-profiles-billing-2026-10-01,inline-tools-2026-09-15,fallback-credit-2026-07-01," +
+    "dangerous-tool-use-2026-09-03";
   assert.deepEqual(headersWith(`${kept},x`, { ...OWN, passes: words.split(" ") }), sent(kept));
 });

@@ -391,6 +391,28 @@ describe("a reply of the Responses API is the same whole and streamed", () => {
       { text: "", reasoning: "", calls: [["call_1", "f", '{"a":1}']], finish: "tool_calls" },
     ],
     [
+      "arguments that come only in the last event, after a call with its own",
+      [thinking, second, CALL],
+      [
+        item("done", 0, thinking),
+        item("added", 1, { ...second, arguments: "" }),
+        piece("function_call_arguments.delta", 1, { delta: "{}" }),
+        item("added", 2, { ...CALL, arguments: "" }),
+      ],
+      {
+        text: "",
+        reasoning: "First.\n\nSecond.",
+        calls: [...BOTH].reverse(),
+        finish: "tool_calls",
+      },
+    ],
+    [
+      "arguments that come only in the last event, without an index",
+      [CALL],
+      [{ type: "response.output_item.added", item: { ...CALL, arguments: "" } }],
+      { text: "", reasoning: "", calls: [["call_1", "f", '{"a":1}']], finish: "tool_calls" },
+    ],
+    [
       "a text and a call that come only in the last event",
       [thinking, saying("Hello."), CALL],
       [piece("reasoning_summary_text.delta", 0, { delta: "First.\n\nSecond." })],
