@@ -1106,16 +1106,6 @@ describe("tools", () => {
   });
 });
 
-for (const vendor of ["openai", "azure"])
-  for (const [asked, known] of [
-    ["minimal", "low"],
-    ["max", "max"],
-  ] as const)
-    it(`the effort ${asked} is ${known} for ${vendor}, whose models since GPT-5.1 refuse minimal`, () => {
-      const body = sent({ vendor, base_url: "http://x" }, { reasoning: true }, effort(asked));
-      assert.deepEqual({ ...body, ...effort(known) }, body);
-    });
-
 for (const [vendor, inMessage, inBody] of [
   ["mistral", { prefix: true }, effort("none")],
   ["qwen", { partial: true }, { enable_thinking: false }],
