@@ -33,9 +33,7 @@ export function install(gateway: Installer): void {
 function start(context: GatewayContext): HoldFor {
   const accountant = cluster.isWorker ? createRemoteAccountant() : createAccountant(context);
   context.on("open", () => accountant.open(context.config));
-  context.on("reload", (next) => () => {
-    accountant.open(next);
-  });
+  context.on("reload", (next) => () => accountant.open(next));
   context.on("report", () => accountant.figures());
   context.on("close", accountant.close);
   return createHold(accountant);

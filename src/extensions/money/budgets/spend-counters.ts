@@ -45,7 +45,7 @@ export interface Figures extends Budget {
 export interface Spent extends Owner {
   /** In pico-units of the currency. */
   readonly cost: bigint;
-  /** The day in UTC on which it counts: `2026-11-30`. Empty: before all days; only in total. */
+  /** The day in UTC on which it counts: `2026-11-30`. Empty: one before the month. */
   readonly day: string;
 }
 

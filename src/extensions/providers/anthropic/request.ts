@@ -30,7 +30,7 @@ export function requestBody(chat: ChatRequest, target: Target, signatures: Signa
   const schema = replySchema(chat);
   if (chat.response_format && !schema) system.push({ role: "system", content: JSON_ONLY });
   const oneOnly = parameters.parallel_tool_calls === false;
-  const { tools, tool_choice } = toolFields(chat, turns, { thinks, oneOnly, target });
+  const { tools, tool_choice } = toolFields(chat, turns, { thinks, oneOnly, target, schema });
   return {
     model: namedModel(target),
     // Constant parts come first: the provider's cache matches the beginning of a request.
@@ -106,14 +106,17 @@ interface ToolOptions {
   /** Whether the model may call one tool at a time only. */
   readonly oneOnly: boolean;
   readonly target: Target;
+  /** As replySchema(). */
+  readonly schema: unknown;
 }
 
 function toolFields(
   chat: ChatRequest,
   turns: readonly Turn[],
-  { thinks, oneOnly, target }: ToolOptions,
+  options: ToolOptions,
 ): { readonly tools?: readonly object[]; readonly tool_choice?: object } {
-  const tools = declaredTools(chat, target) ?? calledTools(turns);
+  const { thinks, oneOnly } = options;
+  const tools = declaredTools(chat, options) ?? calledTools(turns);
   if (tools.length === 0) return {};
   const { tool_choice: choice = "none" } = chat;
   if (choice === "none") return { tools, tool_choice: { type: "none" } };
@@ -124,15 +127,18 @@ function toolFields(
 }
 
 /** Tools are strict for models with structured replies only: where these are lacking, both are. */
-function declaredTools(chat: ChatRequest, { traits }: Target): readonly object[] | undefined {
+function declaredTools(
+  chat: ChatRequest,
+  { target, schema }: ToolOptions,
+): readonly object[] | undefined {
   const read = chat.tools?.map(({ function: { name, description, parameters, strict } }) => {
     const input_schema = objectSchema(parameters);
     const tool = { name, description, input_schema, cache_control: chat.toolMarks?.get(name) };
-    const canBeStrict = strict && traits.supports.includes("json_schema");
+    const canBeStrict = strict && target.traits.supports.includes("json_schema");
     return { tool, closed: canBeStrict && closedSchema(input_schema) };
   });
   const strictSchemas = read?.flatMap(({ closed }) => closed || []) ?? [];
-  const isStrict = mayBeStrict(strictSchemas, replySchema(chat));
+  const isStrict = mayBeStrict(strictSchemas, schema);
   return read?.map(({ tool, closed }) =>
     isStrict && closed ? { ...tool, input_schema: closed, strict: true } : tool,
   );

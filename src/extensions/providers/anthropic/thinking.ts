@@ -19,8 +19,8 @@ const SHARES: { readonly [effort: string]: number } = {
 };
 const DEFAULT_SHARE = 0.5;
 
-/** The model that thinks between calls of tools at least. It refuses `disabled`. */
-const NEVER_SILENT = /sonnet-5-5(?!\d)/;
+/** The model whose least thinking is `between_tools`. It refuses `disabled`. */
+const LEAST_BETWEEN_TOOLS = /sonnet-5-5(?!\d)/;
 
 /** Models that check, for each thought that comes back, whether anything before it has changed. */
 const CHECKING = /(fable|mythos)-5-[1-9](?!\d)|(opus|sonnet|haiku)-5-5(?!\d)/;
@@ -71,7 +71,7 @@ export function thinkingPlan(chat: ChatRequest, target: Target, mayThink: boolea
   const binding = takesBinding(target) ? DROPS_CHANGED : undefined;
   if (!chat.wantsThinking || !mayThink) {
     if (!traits.thinking_off) return { thinks: true, field: binding, maxTokens: limit };
-    const thinks = NEVER_SILENT.test(target.upstreamModel);
+    const thinks = LEAST_BETWEEN_TOOLS.test(target.upstreamModel);
     return { thinks, field: { type: thinks ? "between_tools" : "disabled" }, maxTokens: limit };
   }
   const effort = effortOf(chat.effort, traits);

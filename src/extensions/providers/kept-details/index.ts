@@ -124,7 +124,8 @@ function createKeeper(signatures: SignatureStore) {
 
   function keep(): void {
     const keptDetails = chars <= MAX_CHARS && details.length > 0 ? details : undefined;
-    if (keptDetails && firstId !== undefined) extras.set(firstId, extras.get(firstId));
+    if (keptDetails && firstId !== undefined && !extras.has(firstId))
+      extras.set(firstId, undefined);
     for (const [id, extra_content] of extras) {
       const reasoning_details = id === firstId ? keptDetails : undefined;
       signatures.set(id, JSON.stringify({ extra_content, reasoning_details }));

@@ -8,14 +8,14 @@ import { openaiSchema, portableSchema, withObjectSchemas, type ToolSchema } from
 /** The names of models whose API checks the schemas of tools with Moonshot's validator. */
 const KIMI = /kimi|moonshot/i;
 /** The names of OpenAI's and xAI's models, also after a vendor's name or, if tuned, `ft:`. */
-const OPENAI = /(^|[/.:])(gpt-|chatgpt-|o\d|grok-)/i;
+const OPENAI_OR_XAI = /(^|[/.:])(gpt-|chatgpt-|o\d|grok-)/i;
 
 /** The tools with schemas that the model's API accepts. */
 export function acceptedTools(tools: ChatRequest["tools"], { upstreamModel, traits }: Target) {
   if (!tools) return undefined;
-  // Mistral demands a schema where the client stated none.
+  // Mistral demands a schema also where the client stated none, and LM Studio its `properties`.
   const needsObject = traits.system_first || traits.tool_choice === "any";
-  const followed = OPENAI.test(upstreamModel) ? openaiSchema : portableSchema;
+  const followed = OPENAI_OR_XAI.test(upstreamModel) ? openaiSchema : portableSchema;
   const inlined = createInliner();
   const kimi = (schema: ToolSchema) => schema && kimiSchema(inlined(portableSchema(schema)));
   const accepted = KIMI.test(upstreamModel) ? kimi : followed;

@@ -111,6 +111,7 @@ const withItems = (node: unknown): unknown =>
  */
 export function withObjectSchemas(schema: ToolSchema = {}): ToolSchema {
   const object = hasPart(schema, hasTrue) ? asObject(rewritten(schema, withObject)) : schema;
+  if (object["type"] === "object" && object["properties"]) return object;
   return { ...object, type: "object", properties: object["properties"] ?? {} };
 }
 

@@ -164,6 +164,7 @@ function trimPrefill(turn: Turn | undefined): void {
     turn.items.splice(-1, 1, { ...last, text: last.text.trimEnd() });
 }
 
+/** A text as a part of a message. */
 export const textPart = (text: string) => ({ type: "text" as const, text });
 
 /**

@@ -280,10 +280,14 @@ describe("what Gemini is sent", () => {
   const schema = { type: "object", properties: {} };
   const json = (json_schema: object) => ({ response_format: { type: "json_schema", json_schema } });
   /** An answer of one of two kinds, and a member that is named like the keyword. */
-  const kinds = (only: (kind: string) => object) => ({
+  const kinds = (demanding: (kind: string) => object) => ({
     anyOf: ["a", "b"].map((kind) => ({
       type: "object",
-      properties: { kind: { type: "string", ...only(kind) }, const: only("c"), n: { const: 1 } },
+      properties: {
+        kind: { type: "string", ...demanding(kind) },
+        const: demanding("c"),
+        n: { const: 1 },
+      },
     })),
     examples: [{ const: "x" }],
   });
