@@ -83,7 +83,7 @@ export function createPostgresStore(address: string, dataDir: string): UsageStor
       await makeSums(day);
     },
     replaceDay: async (day, records) => replaceDay(database, [day, ownIds()], records),
-    // Also of a damaged closed day, which does not prevent writing into a database.
+    // A damaged closed day does not prevent writing into a database. Its sums are read.
     acceptDamage: makeSums,
     setCursor: (cursor) => moveCursor(sql.SET_CURSOR, cursor),
     records: (filter) => readRecords(() => database.connect("reader"), RECORD, where(filter)),

@@ -32,7 +32,10 @@ export const COLUMN_LIST = COLUMNS.join(", ");
 
 const definitions = COLUMNS.map((name) => `${name} ${typeOf(name)}`);
 
-/** The key of `usage_sums`. Its `usage_id` is the beginning of all usage_ids of a source. */
+/** How many characters all usage_ids of a source begin with: `sp_` and 8 digits of its id. */
+const START_CHARS = 11;
+
+/** The key of `usage_sums`. Its `usage_id` is only the beginning of its records' usage_ids. */
 export const SUM_KEY = [...DIMENSIONS, "usage_id"].join(", ");
 
 /** The other columns of `usage_sums`. */
@@ -41,7 +44,7 @@ export const ADDED_UP = ["requests", ...SUMMED_COUNTS, "cost"];
 /** The rows of `usage_sums` for some records. `from`: the table, and a WHERE clause if need be. */
 export const sumRowsOf = (from: string): string =>
   `SELECT day, account, key_id, model, coalesce(provider, '') AS provider, currency,
-    left(usage_id, 11) AS usage_id, count(*) AS requests,
+    left(usage_id, ${START_CHARS}) AS usage_id, count(*) AS requests,
     ${ADDED_UP.slice(1)
       .map((name) => `sum(${name}) AS ${name}`)
       .join(", ")}
